@@ -1,0 +1,61 @@
+//! What runs an agent's turns.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use stead_core::event::Outcome;
+use stead_core::id::{SessionId, TurnId};
+use stead_core::layout::{AbsoluteDir, Root};
+use stead_core::path::AgentPath;
+use stead_process::Spawner;
+use tokio_util::sync::CancellationToken;
+
+use crate::port::Port;
+
+/// Everything that one turn needs; nothing of it is read from the process's own surroundings.
+#[derive(Clone)]
+pub struct Turn {
+    /// The root session.
+    pub session: SessionId,
+    /// The agent's id.
+    pub agent: SessionId,
+    /// The agent's address.
+    pub path: AgentPath,
+    /// Which turn.
+    pub id: TurnId,
+    /// The agent's directory, checked just before the turn.
+    pub directory: AbsoluteDir,
+    /// The roots of the session: tools read and write inside them only.
+    pub roots: Vec<Root>,
+    /// The complete environment of every process of the turn.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// Where the logs of the turn's commands go.
+    pub logs: PathBuf,
+    /// Starts processes.
+    pub spawner: Arc<Spawner>,
+    /// The way to the session.
+    pub port: Port,
+    /// Cancelled when the turn must end now; whoever runs it ends every process of it first.
+    pub cancel: CancellationToken,
+}
+
+/// How a driver left a turn. The engine settles it, once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnEnd {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The result, or the useful part of it.
+    pub result: String,
+    /// Why it did not complete.
+    pub reason: Option<String>,
+}
+
+/// What runs turns: stead's own loop over a model; later, an agent process.
+#[async_trait]
+pub trait Driver: Send + Sync {
+    /// Runs one turn to its end. Returns only when nothing of it runs any more.
+    async fn run(&self, turn: Turn) -> TurnEnd;
+}
