@@ -3,11 +3,17 @@
 //! Everything here is a function over values. Time, ids and what the world looks like are
 //! arguments; an outcome is a list of events or a refusal.
 
+pub mod env;
 pub mod event;
 pub mod id;
 pub mod layout;
+pub mod mail;
 pub mod path;
 pub mod permission;
 pub mod refusal;
+pub mod roster;
+pub mod session;
+pub mod settings;
 pub mod step;
 pub mod task;
+pub mod wait;

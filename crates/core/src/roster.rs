@@ -1,0 +1,171 @@
+//! The roster: the agents of a root session's branch, by path and by id.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::event::{DriverSpec, Outcome};
+use crate::id::{BodyRef, CallId, RoleName, SessionId, TurnId};
+use crate::layout::AbsoluteDir;
+use crate::mail::Mail;
+use crate::path::AgentPath;
+use crate::refusal::{Refusal, RefusalKind};
+
+/// The most addresses that an error about an unknown one lists.
+const NEAREST: usize = 3;
+
+/// One agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Agent {
+    /// Its id, which is its session's id.
+    pub id: SessionId,
+    /// Its address.
+    pub path: AgentPath,
+    /// Its role, frozen.
+    pub role: Option<RoleName>,
+    /// How its turns are run, frozen.
+    pub driver: DriverSpec,
+    /// Its directory, frozen.
+    pub directory: AbsoluteDir,
+    /// Its whole first assignment.
+    pub message: BodyRef,
+    /// The call that spawned it.
+    pub call: Option<CallId>,
+    /// Whether it works.
+    pub standing: Standing,
+    /// Mail that its conversation does not have yet, oldest first.
+    pub unread: VecDeque<Mail>,
+    /// Its last turn that ended.
+    pub last: Option<Settled>,
+    /// How many turns it began.
+    pub turns: u32,
+    /// The calls of the running turn that have no result, in order.
+    pub open_calls: Vec<CallId>,
+}
+
+/// Whether an agent works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// Reserved, not published: nobody sees it, its path and slot are taken.
+    Preparing,
+    /// No turn runs.
+    Idle,
+    /// This turn runs.
+    Active(TurnId),
+}
+
+/// How an agent's last turn ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// Which turn.
+    pub turn: TurnId,
+    /// How.
+    pub outcome: Outcome,
+    /// Its result.
+    pub result: Option<BodyRef>,
+    /// Why it did not complete.
+    pub reason: Option<String>,
+}
+
+impl Agent {
+    /// Whether others can see and address it.
+    pub fn is_published(&self) -> bool {
+        self.standing != Standing::Preparing
+    }
+
+    /// Whether it counts against the capacity: preparing, or not idle. `/root` never counts.
+    pub fn counts(&self) -> bool {
+        !self.path.is_root() && self.standing != Standing::Idle
+    }
+
+    /// The running turn.
+    pub fn turn(&self) -> Option<TurnId> {
+        match self.standing {
+            Standing::Active(turn) => Some(turn),
+            Standing::Preparing | Standing::Idle => None,
+        }
+    }
+
+    /// Refuses unless `turn` is the one that runs.
+    pub fn check_turn(&self, turn: TurnId) -> Result<(), Refusal> {
+        if self.turn() == Some(turn) {
+            Ok(())
+        } else {
+            Err(Refusal::new(
+                RefusalKind::WrongState,
+                format!("turn {turn} of {} has ended", self.path),
+            ))
+        }
+    }
+}
+
+/// Every agent of a branch, preparing ones included.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Roster {
+    pub(crate) agents: BTreeMap<AgentPath, Agent>,
+    pub(crate) paths: BTreeMap<SessionId, AgentPath>,
+    pub(crate) refused: BTreeMap<AgentPath, String>,
+}
+
+impl Roster {
+    /// All agents in the order of their paths, preparing ones included.
+    pub fn all(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.values()
+    }
+
+    /// The published agents in the order of their paths.
+    pub fn published(&self) -> impl Iterator<Item = &Agent> {
+        self.agents.values().filter(|a| a.is_published())
+    }
+
+    /// The agent at this path, preparing or published.
+    pub fn at(&self, path: &AgentPath) -> Option<&Agent> {
+        self.agents.get(path)
+    }
+
+    /// The agent with this id, preparing or published.
+    pub fn with_id(&self, id: &SessionId) -> Option<&Agent> {
+        self.paths.get(id).and_then(|path| self.agents.get(path))
+    }
+
+    /// How many agents count against the capacity.
+    pub fn active(&self) -> usize {
+        self.agents.values().filter(|a| a.counts()).count()
+    }
+
+    /// The published agent at `path`; a refusal says what became of it, or which paths are near.
+    pub fn find(&self, path: &AgentPath) -> Result<&Agent, Refusal> {
+        match self.agents.get(path) {
+            Some(agent) if agent.is_published() => Ok(agent),
+            _ => Err(self.unknown(path)),
+        }
+    }
+
+    /// The published agent that `target` names as `caller` wrote it (A7).
+    pub fn resolve(&self, caller: &AgentPath, target: &str) -> Result<&Agent, Refusal> {
+        let path = AgentPath::resolve(caller, target).map_err(|e| {
+            Refusal::new(RefusalKind::UnknownAgent, format!("not an address: {e}"))
+                .hint(format!("{}; names and ids are not addresses", self.nearest(target)))
+        })?;
+        self.find(&path)
+    }
+
+    fn unknown(&self, path: &AgentPath) -> Refusal {
+        let line = match self.refused.get(path) {
+            Some(reason) => format!("{path} was never published: {reason}"),
+            None => format!("there is no agent {path}"),
+        };
+        Refusal::new(RefusalKind::UnknownAgent, line).hint(self.nearest(path.as_str()))
+    }
+
+    fn nearest(&self, text: &str) -> String {
+        let mut near: Vec<(usize, &AgentPath)> = self
+            .published()
+            .map(|a| {
+                let whole = strsim::levenshtein(text, a.path.as_str());
+                (whole.min(strsim::levenshtein(text, a.path.name())), &a.path)
+            })
+            .collect();
+        near.sort();
+        let names: Vec<&str> = near.iter().take(NEAREST).map(|(_, path)| path.as_str()).collect();
+        format!("the nearest addresses are {}", names.join(", "))
+    }
+}

@@ -1,0 +1,225 @@
+//! What may be asked of a root session, and what comes of it.
+
+use std::collections::BTreeSet;
+
+use crate::event::{DriverSpec, Event, Outcome, SessionStarted, Stream};
+use crate::id::{BodyRef, CallId, PermissionId, Position, RoleName, SessionId, TaskId, TurnId};
+use crate::layout::AbsoluteDir;
+use crate::mail::Receipt;
+use crate::path::AgentPath;
+use crate::permission::{Answer, Deed, Mode};
+use crate::task::{Owner, TaskChange};
+
+/// A command. Time, ids and what the world looks like come with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Command {
+    /// Begin the session and `/root`'s first turn.
+    Start {
+        /// The facts of the session.
+        started: SessionStarted,
+        /// How `/root`'s turns are run.
+        driver: DriverSpec,
+        /// `/root`'s directory.
+        directory: AbsoluteDir,
+        /// The person's message.
+        message: BodyRef,
+    },
+    /// Take a path and a slot for a new agent below `caller`.
+    Reserve {
+        /// The spawning agent.
+        caller: AgentPath,
+        /// The new agent's id.
+        agent: SessionId,
+        /// The spawning call.
+        call: Option<CallId>,
+        /// The free-form name.
+        task_name: String,
+        /// Its role.
+        role: Option<RoleName>,
+        /// The whole assignment.
+        message: BodyRef,
+        /// Its directory, already judged; none: the caller's.
+        directory: Option<AbsoluteDir>,
+    },
+    /// The reserved agent is ready: publish it and start its first turn.
+    Publish {
+        /// Its path.
+        path: AgentPath,
+    },
+    /// The reserved agent cannot be.
+    Refuse {
+        /// Its path.
+        path: AgentPath,
+        /// Why.
+        reason: String,
+    },
+    /// Store mail, or continue an agent.
+    Send {
+        /// The agent that sends; none: the person.
+        from: Option<AgentPath>,
+        /// The target as given.
+        target: String,
+        /// The text.
+        body: BodyRef,
+        /// Whether it asks for a turn.
+        wake: bool,
+    },
+    /// Move the unread mail of a running turn into its conversation.
+    Deliver {
+        /// The agent.
+        path: AgentPath,
+        /// Its turn.
+        turn: TurnId,
+    },
+    /// Record what an agent said.
+    Say {
+        /// The agent.
+        path: AgentPath,
+        /// Its turn.
+        turn: TurnId,
+        /// The message.
+        body: BodyRef,
+        /// The calls in it.
+        calls: Vec<CallId>,
+    },
+    /// Record what a call came to.
+    Answer {
+        /// The agent.
+        path: AgentPath,
+        /// Its turn.
+        turn: TurnId,
+        /// The call.
+        call: CallId,
+        /// The result.
+        body: BodyRef,
+    },
+    /// End a turn.
+    Settle {
+        /// The agent.
+        path: AgentPath,
+        /// Its turn.
+        turn: TurnId,
+        /// How it ended.
+        outcome: Outcome,
+        /// The whole result.
+        result: Option<BodyRef>,
+        /// Why it did not complete.
+        reason: Option<String>,
+        /// What the spawn parent is mailed.
+        report: BodyRef,
+    },
+    /// Write tasks and notes, all or none.
+    WriteTasks {
+        /// The agent that writes; none: the person.
+        by: Option<AgentPath>,
+        /// The tasks.
+        changes: Vec<TaskChange>,
+        /// The notes: owner (none: the writer) and text (empty clears).
+        notes: Vec<(Option<Owner>, String)>,
+    },
+    /// May this be done?
+    Ask {
+        /// The agent.
+        path: AgentPath,
+        /// Its turn.
+        turn: TurnId,
+        /// What it would do.
+        deed: Deed,
+        /// One line for the person.
+        subject: String,
+        /// Whether somebody can answer.
+        attended: bool,
+    },
+    /// The person answers a permission request.
+    Permit {
+        /// Which.
+        id: PermissionId,
+        /// How: once, for the session, or denied.
+        answer: Answer,
+    },
+    /// The person chooses how much is asked.
+    SetMode {
+        /// The mode; none: as it is.
+        mode: Option<Mode>,
+        /// The plan ceiling; none: as it is.
+        plan_ceiling: Option<bool>,
+    },
+    /// Go back to the end of an earlier batch.
+    Rewind {
+        /// The position.
+        to: Position,
+        /// Whether a batch ended there, as the store says.
+        stable: bool,
+    },
+    /// After a crash: settle what was abandoned, drop what was not published.
+    Recover {
+        /// The reason that turns and reservations get.
+        reason: String,
+        /// What spawn parents are mailed.
+        report: BodyRef,
+    },
+}
+
+/// An event and the stream it goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Planned {
+    /// The stream.
+    pub stream: Stream,
+    /// The event.
+    pub event: Event,
+}
+
+/// What a command comes to: the events to append, in order, and the answer to give once they are
+/// durable. No event: the answer holds already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// The events.
+    pub events: Vec<Planned>,
+    /// The answer.
+    pub answer: Outcomes,
+}
+
+/// The answer to a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcomes {
+    /// It is done; there is nothing to say about it.
+    Done,
+    /// The agent's path; whether it was there already, from the same call.
+    Reserved {
+        /// The canonical path that it got.
+        path: AgentPath,
+        /// Its id.
+        agent: SessionId,
+        /// Whether this call reserved it before.
+        again: bool,
+    },
+    /// A turn began.
+    Started {
+        /// Whose.
+        path: AgentPath,
+        /// Which.
+        turn: TurnId,
+    },
+    /// What became of a message.
+    Sent(Receipt),
+    /// How many mails were delivered.
+    Delivered(usize),
+    /// The tasks written, and the owners whose note was not kept since no task of theirs is open.
+    Written {
+        /// Their numbers.
+        tasks: BTreeSet<TaskId>,
+        /// The owners.
+        notes_dropped: Vec<Owner>,
+    },
+    /// The deed is allowed.
+    Allowed,
+    /// The person is asked; the answer is another event.
+    Asked(PermissionId),
+    /// How many turns were settled and reservations dropped.
+    Recovered {
+        /// Turns.
+        turns: usize,
+        /// Reservations.
+        reservations: usize,
+    },
+}
