@@ -1,1 +1,31 @@
-//! See the manifest.
+//! Processes: started, watched, bounded in time and output, and ended with everything they
+//! started.
+//!
+//! The engine never forks. It starts one small *spawner* process early ([`Spawner`], whose main is
+//! [`serve_spawner`]); the spawner forks a *supervisor* for each run; the supervisor starts the
+//! command, keeps its output in a bounded log and ends the whole tree of processes when the command
+//! ends, its time is over, a stop is asked for, or the engine or the spawner dies. When a supervisor
+//! itself is killed, its processes fall to the spawner, which ends them.
+//!
+//! Everything here is synchronous and blocks; callers on an async runtime use blocking tasks or
+//! poll the descriptor of a [`Run`].
+
+mod command;
+pub mod environment;
+mod group;
+mod guardian;
+mod identity;
+mod log;
+pub mod output;
+mod run;
+mod spawner;
+mod supervisor;
+mod system;
+mod wire;
+
+pub use command::Command;
+pub use group::end_tree;
+pub use guardian::serve_spawner;
+pub use identity::{ProcessIdentity, ancestors, session};
+pub use run::{Ended, How, Run, RunError};
+pub use spawner::{SpawnError, Spawner};

@@ -1,0 +1,98 @@
+//! What to run, and within which bounds.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A command and its bounds. Nothing is inherited: neither environment nor directory nor open
+/// files. Its standard input is `/dev/null`.
+#[derive(Debug)]
+pub struct Command {
+    /// The program: a name looked up in `PATH` of [`environment`](Self::environment), or a path,
+    /// where a relative one starts at [`directory`](Self::directory).
+    pub program: OsString,
+    /// The arguments after the program's name.
+    pub arguments: Vec<OsString>,
+    /// The whole environment.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// The working directory, absolute.
+    pub directory: PathBuf,
+    /// How long the command may run before its tree is ended.
+    pub time_limit: Duration,
+    /// How long processes may take to end after TERM before they get KILL. Leftovers of a command
+    /// that ended by itself get at most half a second.
+    pub grace: Duration,
+    /// The file that gets standard output and standard error, absolute; truncated if it exists,
+    /// made with the bits `0600` if not. A symbolic link there is refused.
+    pub log: PathBuf,
+    /// The most bytes that [`log`](Self::log) may have. What comes beyond is read and counted but not
+    /// kept; the beginning and up to the last 256 KiB survive.
+    pub log_limit: u64,
+    /// A descriptor that the supervisor holds open until the run has ended, such as one of a lock;
+    /// the command never gets it. The caller closes its own (by dropping this command) if the
+    /// supervisor shall be the only holder.
+    pub held: Option<OwnedFd>,
+}
+
+/// Bytes that are text most of the time: JSON gets a string then, else an array of numbers.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Raw {
+    Text(String),
+    Bytes(Vec<u8>),
+}
+
+impl From<&OsStr> for Raw {
+    fn from(from: &OsStr) -> Self {
+        match from.to_str() {
+            Some(text) => Self::Text(text.to_owned()),
+            None => Self::Bytes(from.as_bytes().to_vec()),
+        }
+    }
+}
+
+impl Raw {
+    pub(crate) fn to_os_string(&self) -> OsString {
+        match self {
+            Self::Text(text) => text.into(),
+            Self::Bytes(bytes) => OsString::from_vec(bytes.clone()),
+        }
+    }
+}
+
+/// A [`Command`] on its way to the supervisor; its descriptors go beside it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) program: Raw,
+    pub(crate) arguments: Vec<Raw>,
+    pub(crate) environment: Vec<(Raw, Raw)>,
+    pub(crate) directory: Raw,
+    pub(crate) time_limit: Duration,
+    pub(crate) grace: Duration,
+    pub(crate) log: Raw,
+    pub(crate) log_limit: u64,
+}
+
+impl From<&Command> for Order {
+    fn from(command: &Command) -> Self {
+        Self {
+            program: command.program.as_os_str().into(),
+            arguments: command.arguments.iter().map(|a| a.as_os_str().into()).collect(),
+            environment: command
+                .environment
+                .iter()
+                .map(|(name, value)| (name.as_os_str().into(), value.as_os_str().into()))
+                .collect(),
+            directory: command.directory.as_os_str().into(),
+            time_limit: command.time_limit,
+            grace: command.grace,
+            log: command.log.as_os_str().into(),
+            log_limit: command.log_limit,
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! The main of the spawner process: it forks a supervisor for each request and ends what a killed
+//! supervisor leaves behind.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, Signal, WaitOptions, pidfd_open};
+
+use crate::group;
+use crate::identity::from_pid;
+use crate::run::timespec;
+use crate::supervisor::{self, DONE, Inherited};
+use crate::system::{self, Alone, Forked};
+use crate::wire::{self, Packet, Part, Ready, Refusal, Report};
+
+/// How often strays are killed again: soon at first, then ever more seldom, because what is left
+/// then cannot be killed.
+const STRAY_NAP: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
+
+/// How long the engine waits at most to hear that a run is lost while strays are being ended.
+const LOST_WAIT: Duration = Duration::from_secs(2);
+
+/// What a supervisor that panicked exits with.
+const PANICKED: i32 = 101;
+
+/// Serves as the spawner, with the engine's socket as standard input, until the engine has closed
+/// it and no run is left. To be called first thing in `main`, before there is a second thread.
+///
+/// Fails when standard input is no such socket or the system refuses what a spawner needs.
+pub fn serve_spawner() -> ExitCode {
+    match Guardian::new().and_then(|mut guardian| guardian.serve()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}
+
+struct Guardian {
+    alone: Alone,
+    engine: Option<OwnedFd>,
+    children: OwnedFd,
+    /// A descriptor of this very process, from which its supervisors see it die.
+    itself: OwnedFd,
+    /// The supervisors, each with a second descriptor of its run's socket: the engine does not hear
+    /// the end of a run whose supervisor was killed before its processes are gone.
+    runs: BTreeMap<u32, OwnedFd>,
+    lost: Vec<OwnedFd>,
+    strays: Option<Strays>,
+}
+
+/// Set while there may be processes whose supervisor is gone.
+struct Strays {
+    since: Instant,
+    next: Instant,
+    nap: Duration,
+}
+
+impl Guardian {
+    fn new() -> io::Result<Self> {
+        let alone = Alone::prove()?;
+        let engine = system::take_stdin()?;
+        system::close_all_on_exec()?;
+        // A leader of its own session hears no signal of a terminal; one started by hand may
+        // already be one.
+        let _ = rustix::process::setsid();
+        let me = rustix::process::getpid();
+        rustix::process::set_child_subreaper(Some(me))?;
+        let _ = rustix::thread::set_name(c"stead-spawner");
+        let itself = pidfd_open(me, PidfdFlags::empty())?;
+        let children = system::child_signals()?;
+        wire::send(&engine, &Ready {})?;
+        Ok(Self {
+            alone,
+            engine: Some(engine),
+            children,
+            itself,
+            runs: BTreeMap::new(),
+            lost: Vec::new(),
+            strays: None,
+        })
+    }
+
+    fn serve(&mut self) -> io::Result<()> {
+        loop {
+            self.reap();
+            self.end_strays();
+            if self.engine.is_none() && self.runs.is_empty() && self.strays.is_none() {
+                return Ok(());
+            }
+            let limit = self
+                .strays
+                .as_ref()
+                .map(|strays| timespec(strays.next.saturating_duration_since(Instant::now())));
+            let mut fds = vec![PollFd::new(&self.children, PollFlags::IN)];
+            fds.extend(self.engine.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
+            match poll(&mut fds, limit.as_ref()) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+            let (has_child, has_request) =
+                (ready.next().unwrap_or(false), ready.next().unwrap_or(false));
+            if has_child {
+                let mut signals = [0u8; 512];
+                // Which children changed is asked of `wait`.
+                let _ = rustix::io::read(&self.children, &mut signals);
+            }
+            if has_request {
+                self.take_request();
+            }
+        }
+    }
+
+    fn take_request(&mut self) {
+        let Some(engine) = &self.engine else { return };
+        match wire::receive(engine) {
+            Ok(Some(mut packet)) if !packet.fds.is_empty() => {
+                let run = packet.fds.remove(0);
+                self.start(packet, run);
+            }
+            // A request that lost its descriptors (too many are open here) has closed its socket,
+            // which tells the engine.
+            Ok(Some(_)) => {}
+            Err(error) if error.raw_os_error() == Some(libc::EMFILE) => {}
+            Ok(None) | Err(_) => self.engine = None,
+        }
+    }
+
+    fn start(&mut self, packet: Packet, run: OwnedFd) {
+        match system::fork(&self.alone) {
+            Ok(Forked::Parent(pid)) => {
+                self.runs.insert(from_pid(pid), run);
+            }
+            Ok(Forked::Child) => {
+                let code = catch_unwind(AssertUnwindSafe(|| self.become_supervisor(packet, run)));
+                system::exit_now(code.unwrap_or(PANICKED));
+            }
+            Err(error) => {
+                let refusal = Refusal::new(Part::Supervisor, &error);
+                // An engine that is gone needs no refusal.
+                let _ = wire::send(&run, &Report::Refused(refusal));
+            }
+        }
+    }
+
+    /// In the child: gives up what is the spawner's, so that neither the engine nor another run
+    /// waits for this process.
+    fn become_supervisor(&mut self, packet: Packet, run: OwnedFd) -> i32 {
+        self.engine = None;
+        self.runs.clear();
+        self.lost.clear();
+        let spawner = self.itself.as_fd().try_clone_to_owned();
+        let children = self.children.as_fd().try_clone_to_owned();
+        match (spawner, children) {
+            (Ok(spawner), Ok(children)) => {
+                supervisor::supervise(packet, Inherited { spawner, children, engine: run })
+            }
+            (Err(error), _) | (_, Err(error)) => {
+                let refusal = Refusal::new(Part::Supervisor, &error);
+                let _ = wire::send(&run, &Report::Refused(refusal));
+                DONE
+            }
+        }
+    }
+
+    fn reap(&mut self) {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) => {
+                    let Some(run) = self.runs.remove(&from_pid(pid)) else { continue };
+                    if status.exit_status() != Some(DONE) {
+                        self.lost.push(run);
+                        let now = Instant::now();
+                        self.strays = Some(Strays { since: now, next: now, nap: STRAY_NAP.0 });
+                    }
+                }
+                Err(Errno::INTR) => {}
+                Ok(None) | Err(_) => return,
+            }
+        }
+    }
+
+    fn end_strays(&mut self) {
+        let Some(strays) = &mut self.strays else { return };
+        let me = std::process::id();
+        let mut roots = group::children(me);
+        roots.retain(|child| !self.runs.contains_key(child));
+        let now = Instant::now();
+        if roots.is_empty() {
+            self.lost.clear();
+            self.strays = None;
+            return;
+        }
+        if now.duration_since(strays.since) > LOST_WAIT {
+            self.lost.clear();
+        }
+        if now >= strays.next {
+            group::signal_all(me, &group::descendants(roots), Signal::KILL);
+            strays.next = now + strays.nap;
+            strays.nap = (strays.nap * 2).min(STRAY_NAP.1);
+        }
+    }
+}

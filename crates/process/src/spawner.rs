@@ -1,0 +1,230 @@
+//! The engine's handle on the spawner process.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use stead_core::step::{self, Moment};
+
+use crate::command::Command;
+use crate::identity::ProcessIdentity;
+use crate::run::{Run, is_readable};
+use crate::wire::{self, Part, Ready, Refusal, Report};
+
+/// How long an answer of the spawner or of a supervisor is waited for: far longer than a loaded
+/// machine needs, so that only a stuck one (a dead network directory, a stopped spawner) is hit.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Why a command or the spawner itself was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum SpawnError {
+    /// The spawner's program could not be started, or it is no spawner.
+    #[error("cannot start the spawner {}: {source}", program.display())]
+    Spawner {
+        /// The spawner's program.
+        program: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The spawner has died; a new one can be started.
+    #[error("the spawner (process {0}) is gone")]
+    Gone(u32),
+    /// Nothing was heard for 30 s. Should the command start after all, it is ended at once.
+    #[error("{} did not start within 30 s", .0.display())]
+    NoAnswer(PathBuf),
+    /// No executable of this name is in the command's `PATH`, or the path leads nowhere.
+    #[error("there is no program {}", .0.display())]
+    NotFound(PathBuf),
+    /// The program is there but cannot be executed: permissions, a missing interpreter, no
+    /// executable format, arguments and environment too long for the system.
+    #[error("cannot execute {}: {source}", program.display())]
+    Program {
+        /// The program as it was asked for.
+        program: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The working directory cannot be entered.
+    #[error("cannot enter {}: {source}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The log cannot be opened.
+    #[error("cannot write the log {}: {source}", path.display())]
+    Log {
+        /// The log's file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Directory or log is a relative path, which would mean nothing in another process.
+    #[error("{} is not absolute", .0.display())]
+    Relative(PathBuf),
+    /// Program, arguments or environment hold a zero byte, or a variable's name is empty or holds
+    /// `=`. Says which part, not its content, which may be secret.
+    #[error("the {0} cannot be passed to a program")]
+    Unpassable(&'static str),
+    /// The system refused a socket, a process or memory.
+    #[error("cannot start {}: {source}", program.display())]
+    System {
+        /// The program as it was asked for.
+        program: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+/// The spawner process, as its owner sees it. May be used from many threads at once.
+///
+/// Dropping it lets the spawner end as soon as its last run has ended.
+#[derive(Debug)]
+pub struct Spawner {
+    socket: OwnedFd,
+    identity: ProcessIdentity,
+    child: Child,
+}
+
+impl Spawner {
+    /// Starts `program` with `arguments`, which must call [`serve_spawner`](crate::serve_spawner)
+    /// first thing, while it has one thread. It gets an empty environment, `/` as its directory and
+    /// no output. Passes the step `process.spawner-start`.
+    ///
+    /// # Errors
+    /// [`SpawnError::Spawner`].
+    pub fn start(program: &Path, arguments: &[&OsStr]) -> Result<Self, SpawnError> {
+        let failed = |source| SpawnError::Spawner { program: program.to_owned(), source };
+        let (mine, theirs) = wire::pair().map_err(failed)?;
+        step::pass("process.spawner-start", Moment::Before);
+        let mut child = std::process::Command::new(program)
+            .args(arguments)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(failed)?;
+        step::pass("process.spawner-start", Moment::After);
+        let identity = greet(mine.as_fd(), child.id());
+        match identity {
+            Ok(identity) => Ok(Self { socket: mine, identity, child }),
+            Err(source) => {
+                // It may hang instead of answering; the first error is the one to tell.
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(failed(source))
+            }
+        }
+    }
+
+    /// Starts `command` and returns when it has been executed, not when it has ended. Passes the
+    /// step `process.start`.
+    ///
+    /// # Errors
+    /// Every way in which the command cannot be executed is an error here, never an exit code.
+    pub fn run(&self, command: &Command) -> Result<Run, SpawnError> {
+        check(command)?;
+        let failed = |source| SpawnError::System { program: (&command.program).into(), source };
+        let (mine, theirs) = wire::pair().map_err(failed)?;
+        let held = command.held.as_ref().map(AsFd::as_fd);
+        step::pass("process.start", Moment::Before);
+        wire::send_request(self.socket.as_fd(), command.into(), theirs.as_fd(), held).map_err(
+            |error| match error.raw_os_error() {
+                Some(libc::EPIPE | libc::ECONNRESET) => SpawnError::Gone(self.identity.pid),
+                _ => failed(error),
+            },
+        )?;
+        drop(theirs);
+        if !is_readable(mine.as_fd(), Some(PATIENCE)).map_err(failed)? {
+            return Err(SpawnError::NoAnswer((&command.program).into()));
+        }
+        step::pass("process.start", Moment::After);
+        let Some(packet) = wire::receive(&mine).map_err(failed)? else {
+            return Err(if self.is_gone() {
+                SpawnError::Gone(self.identity.pid)
+            } else {
+                failed(io::Error::other("the supervisor was killed"))
+            });
+        };
+        match packet.parse().map_err(failed)? {
+            Report::Started(leader) => Ok(Run::new(leader, mine)),
+            Report::Refused(refusal) => Err(refused(command, refusal)),
+            Report::Ended(_) => Err(failed(io::Error::other("the run ended before it began"))),
+        }
+    }
+
+    /// The spawner process.
+    pub fn identity(&self) -> ProcessIdentity {
+        self.identity.clone()
+    }
+
+    /// Whether the spawner has died, so that a new one is needed. Its runs have ended then or are
+    /// being ended.
+    pub fn is_gone(&self) -> bool {
+        !matches!(is_readable(self.socket.as_fd(), Some(Duration::ZERO)), Ok(false))
+    }
+}
+
+/// The descriptor is readable when the spawner has died, and only then.
+impl AsFd for Spawner {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Drop for Spawner {
+    fn drop(&mut self) {
+        let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
+        // A dead one is reaped now; a living one goes to the init process with its owner.
+        let _ = self.child.try_wait();
+    }
+}
+
+fn greet(socket: BorrowedFd<'_>, pid: u32) -> io::Result<ProcessIdentity> {
+    if !is_readable(socket, Some(PATIENCE))? {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    let packet = wire::receive(socket)?
+        .ok_or_else(|| io::Error::other("it ended at once; is it a spawner?"))?;
+    let _: Ready = packet.parse()?;
+    ProcessIdentity::of(pid)
+}
+
+fn check(command: &Command) -> Result<(), SpawnError> {
+    for path in [&command.directory, &command.log] {
+        if !path.is_absolute() {
+            return Err(SpawnError::Relative(path.clone()));
+        }
+    }
+    let has_zero = |text: &OsStr| text.as_bytes().contains(&0);
+    if command.program.is_empty() || has_zero(&command.program) {
+        return Err(SpawnError::Unpassable("program's name"));
+    }
+    if command.arguments.iter().any(|argument| has_zero(argument)) {
+        return Err(SpawnError::Unpassable("arguments"));
+    }
+    let is_bad_name = |name: &OsStr| name.is_empty() || name.as_bytes().contains(&b'=');
+    if command.environment.iter().any(|(n, v)| is_bad_name(n) || has_zero(n) || has_zero(v)) {
+        return Err(SpawnError::Unpassable("environment"));
+    }
+    Ok(())
+}
+
+fn refused(command: &Command, refusal: Refusal) -> SpawnError {
+    let source = io::Error::from_raw_os_error(refusal.code);
+    let program = PathBuf::from(&command.program);
+    match refusal.part {
+        Part::Lookup => SpawnError::NotFound(program),
+        Part::Program => SpawnError::Program { program, source },
+        Part::Directory => SpawnError::Directory { path: command.directory.clone(), source },
+        Part::Log => SpawnError::Log { path: command.log.clone(), source },
+        Part::Supervisor => SpawnError::System { program, source },
+    }
+}

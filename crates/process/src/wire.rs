@@ -1,0 +1,180 @@
+//! What engine, spawner and supervisors say to each other: one JSON value a packet, with
+//! descriptors beside it.
+
+use std::fs::File;
+use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::fs::MemfdFlags;
+use rustix::io::Errno;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::command::Order;
+use crate::identity::ProcessIdentity;
+use crate::run::Ended;
+
+/// The longest packet; a longer order travels in a file of memory.
+const LONGEST: usize = 48 * 1024;
+
+/// The most descriptors beside one packet: the run's socket, the order's file, the held one.
+const MOST: usize = 3;
+
+/// What the engine sends to the spawner, and what a supervisor reads of it. Descriptors: the run's
+/// socket; if `inline` is absent the file with the order; if `holds` the one to hold.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) inline: Option<Order>,
+    pub(crate) holds: bool,
+}
+
+/// What comes back over a run's socket.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Report {
+    Started(ProcessIdentity),
+    Refused(Refusal),
+    Ended(Ended),
+}
+
+/// Why a run did not start: what failed, and the system's number for it.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Refusal {
+    pub(crate) part: Part,
+    pub(crate) code: i32,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) enum Part {
+    /// No file of the program's name is in the path.
+    Lookup,
+    Program,
+    Directory,
+    Log,
+    Supervisor,
+}
+
+impl Refusal {
+    pub(crate) fn new(part: Part, error: &io::Error) -> Self {
+        Self { part, code: error.raw_os_error().unwrap_or(libc::EIO) }
+    }
+}
+
+/// What the engine may send over a run's socket.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum Wish {
+    Stop,
+}
+
+/// What the spawner says first.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Ready {}
+
+pub(crate) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
+}
+
+pub(crate) fn send(socket: impl AsFd, value: &impl Serialize) -> io::Result<()> {
+    send_bytes(socket.as_fd(), &serde_json::to_vec(value)?, &[])
+}
+
+/// Sends `order` with the run's socket and the descriptor to hold.
+pub(crate) fn send_request(
+    socket: BorrowedFd<'_>,
+    order: Order,
+    run: BorrowedFd<'_>,
+    held: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let inline = serde_json::to_vec(&Request { inline: Some(order), holds: held.is_some() })?;
+    if inline.len() <= LONGEST {
+        let fds: Vec<_> = [Some(run), held].into_iter().flatten().collect();
+        return send_bytes(socket, &inline, &fds);
+    }
+    let mut file = File::from(rustix::fs::memfd_create("stead-order", MemfdFlags::CLOEXEC)?);
+    file.write_all(&inline)?;
+    let outside = serde_json::to_vec(&Request { inline: None, holds: held.is_some() })?;
+    let fds: Vec<_> = [Some(run), Some(file.as_fd()), held].into_iter().flatten().collect();
+    send_bytes(socket, &outside, &fds)
+}
+
+fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(fds)) {
+        return Err(io::Error::other("too many descriptors for one packet"));
+    }
+    loop {
+        match rustix::net::sendmsg(socket, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL)
+        {
+            Ok(_) => return Ok(()),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A packet as it came.
+pub(crate) struct Packet {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) fds: Vec<OwnedFd>,
+}
+
+impl Packet {
+    pub(crate) fn parse<T: DeserializeOwned>(&self) -> io::Result<T> {
+        Ok(serde_json::from_slice(&self.bytes)?)
+    }
+
+    /// The order within, and the descriptor to hold.
+    pub(crate) fn into_order(mut self) -> io::Result<(Order, Option<OwnedFd>)> {
+        let request: Request = self.parse()?;
+        let held = if request.holds { self.fds.pop() } else { None };
+        if let Some(order) = request.inline {
+            return Ok((order, held));
+        }
+        let mut file = File::from(self.fds.pop().ok_or(io::ErrorKind::InvalidData)?);
+        let mut bytes = Vec::new();
+        file.rewind()?;
+        file.read_to_end(&mut bytes)?;
+        let request: Request = serde_json::from_slice(&bytes)?;
+        Ok((request.inline.ok_or(io::ErrorKind::InvalidData)?, held))
+    }
+}
+
+/// The next packet, or `None` when the other end is closed. Blocks unless the packet is there.
+pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Packet>> {
+    let mut bytes = vec![0; LONGEST];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let length = loop {
+        match rustix::net::recvmsg(
+            &socket,
+            &mut [IoSliceMut::new(&mut bytes)],
+            &mut beside,
+            RecvFlags::CMSG_CLOEXEC,
+        ) {
+            Ok(message) => break message.bytes,
+            Err(Errno::INTR) => {}
+            Err(Errno::CONNRESET) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+    };
+    let fds = beside
+        .drain()
+        .filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
+            _ => None,
+        })
+        .flatten()
+        .collect();
+    bytes.truncate(length);
+    Ok((length > 0).then_some(Packet { bytes, fds }))
+}
