@@ -36,6 +36,10 @@ enum Finds {
     Macros(&'static [&'static str]),
 }
 
+/// What `std::env` holds that reads nothing of the environment; the directory has a door of its own.
+const NOT_READ: &[&str] =
+    &["consts", "split_paths", "SplitPaths", "join_paths", "JoinPathsError", "set_current_dir"];
+
 const DOORS: &[Door] = &[
     Door {
         finds: Finds::Path(&["std", "process", "Command"], &[]),
@@ -66,12 +70,18 @@ const DOORS: &[Door] = &[
         instead: "only the program prints; log with tracing or answer a value",
     },
     Door {
-        // Constants of the build say nothing about the environment.
-        finds: Finds::Path(&["std", "env"], &["consts"]),
+        finds: Finds::Path(&["std", "env"], NOT_READ),
         crates: &["stead", TESTKIT, XTASK],
         files: &["crates/core/src/env.rs"],
         tests: true,
         instead: "the program reads the environment and hands values down",
+    },
+    Door {
+        finds: Finds::Word("set_current_dir"),
+        crates: &["stead", "stead-process", TESTKIT],
+        files: &[],
+        tests: false,
+        instead: "a process has one directory; only the program and a run's own process choose it",
     },
     Door {
         finds: Finds::Word("unsafe"),
@@ -88,7 +98,7 @@ pub(crate) struct File {
     shown: String,
     tokens: Vec<Token>,
     tests: TestLines,
-    /// A test, a benchmark or a build script as a whole.
+    /// A test, a benchmark, an example or a build script as a whole.
     beside: bool,
 }
 
@@ -116,10 +126,10 @@ pub(crate) fn files(root: &Path, member: &Member) -> Result<Vec<File>> {
     Ok(files)
 }
 
-/// Cargo's own places for tests, benchmarks and build scripts.
+/// Cargo's own places for tests, benchmarks, examples and build scripts.
 fn is_beside(path: &Path) -> bool {
     path == Path::new("build.rs")
-        || ["tests", "benches"].iter().any(|folder| path.starts_with(folder))
+        || ["tests", "benches", "examples"].iter().any(|folder| path.starts_with(folder))
 }
 
 /// Every use of a power outside its door.
@@ -222,6 +232,15 @@ mod tests {
             assert!(violations(&file("stead-core", "crates/core/src/env.rs", text)).is_empty());
         }
         assert_eq!(found("stead-place", "let a = std::env::consts::OS; env!(\"A\")"), 0);
+        assert_eq!(found("stead-place", "let a = std::env::split_paths(b);"), 0);
+    }
+
+    #[test]
+    fn the_directory_of_a_process_is_chosen_by_few() {
+        let text = "fn a() { std::env::set_current_dir(b); }";
+        assert_eq!(found("stead-process", text), 0);
+        assert_eq!(found("stead-engine", text), 1);
+        assert_eq!(found("stead-engine", &format!("#[cfg(test)] mod tests {{ {text} }}")), 1);
     }
 
     #[test]
