@@ -1,10 +1,12 @@
 //! What the loop asks for the next message, and the playbook that answers without a model.
 
 pub mod message;
+pub mod playbook;
 
 use async_trait::async_trait;
 
 pub use message::{Message, Reply, Request, ToolCall, ToolResult, ToolSpec};
+pub use playbook::{Playbook, PlaybookError};
 
 /// Why a model gave no reply.
 #[derive(Debug, Clone, thiserror::Error)]
