@@ -100,7 +100,8 @@ fn violations(cases: &[Case], tests: &[Test]) -> Vec<String> {
         }
         for part in &test.unreadable {
             found.push(format!(
-                "{}: `{}`: behind the id in `{part}` comes a word that starts with a letter, or nothing",
+                "{}: `{}`: which cases does `{part}` name? Words behind an id start with a letter, and \
+                 ids are joined by `__`",
                 test.file, test.name
             ));
         }
@@ -183,7 +184,7 @@ mod tests {
         only(&found(&twice, ""), "listed 2 times");
         only(&found(&[("agents_87", "rule = \"r\"")], ""), "no case of a specification");
         only(&found(&[], "#[test] fn agents_87() {}"), "unknown case `agents_87`");
-        only(&found(&[], "#[test] fn agents_4_2_names() {}"), "starts with a letter");
+        only(&found(&[], "#[test] fn agents_4_2_names() {}"), "start with a letter");
     }
 
     #[test]

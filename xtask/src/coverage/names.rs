@@ -16,7 +16,8 @@ pub(crate) struct Test {
     pub(crate) name: String,
     /// The cases it shows.
     pub(crate) ids: Vec<String>,
-    /// Parts that start like an id and go on with a number, so that nobody can tell which is meant.
+    /// Parts that start with an id and go on with a number or another id, so that nobody can tell
+    /// which cases are meant.
     pub(crate) unreadable: Vec<String>,
 }
 
@@ -72,13 +73,18 @@ fn ids_in(name: &str) -> (Vec<String>, Vec<String>) {
     let (mut ids, mut unreadable) = (Vec::new(), Vec::new());
     for part in name.split("__") {
         let Some((id, rest)) = id_at_start(part) else { continue };
-        let behind = rest.strip_prefix('_');
-        let readable = rest.is_empty()
-            || behind
-                .is_some_and(|word| word.chars().next().is_some_and(|it| !it.is_ascii_digit()));
+        let behind = rest.strip_prefix('_').unwrap_or_default();
+        let word = behind.chars().next().is_some_and(|first| !first.is_ascii_digit());
+        let readable = rest.is_empty() || (word && !holds_id(behind));
         if readable { ids.push(id) } else { unreadable.push(part.to_owned()) }
     }
     (ids, unreadable)
+}
+
+/// Whether an id hides among words that are joined by single underscores.
+fn holds_id(words: &str) -> bool {
+    let starts = words.match_indices('_').filter_map(|(at, _)| words.get(at + 1..));
+    std::iter::once(words).chain(starts).any(|words| id_at_start(words).is_some())
 }
 
 /// Splits `agents_41_names` into `agents_41` and `_names`; a single letter may follow the digits.
@@ -135,6 +141,14 @@ mod tests {
         assert_eq!(ids_in("agents_4_2_names"), (vec![], vec!["agents_4_2_names".to_owned()]));
         assert_eq!(ids_in("plans_3bc").1, ["plans_3bc"]);
         assert_eq!(ids_in("agents_4_").1, ["agents_4_"]);
+    }
+
+    #[test]
+    fn ids_joined_by_one_underscore_are_unreadable() {
+        for name in ["agents_1_agents_2_names", "agents_1_and_field_apl_02", "agents_1_plans_3"] {
+            assert_eq!(ids_in(name), (vec![], vec![name.to_owned()]));
+        }
+        assert_eq!(ids("agents_1_plans_come_later"), ["agents_1"]);
     }
 
     #[test]
