@@ -9,6 +9,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::hex;
+
 /// A text that is not an identity of the kind asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not a {kind}: {reason}")]
@@ -148,7 +150,9 @@ position_id!(
 );
 
 /// The number of a task, session-wide, counted from 1 and never used again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(transparent)]
 pub struct TaskId(pub u32);
 
@@ -176,26 +180,17 @@ impl Digest {
 
     /// Parses 64 hexadecimal digits in lower case.
     pub fn parse(text: &str) -> Result<Self, IdError> {
-        let bad =
-            |reason| IdError { kind: "digest", text: text.chars().take(80).collect(), reason };
-        if text.len() != 64 {
-            return Err(bad("it must have 64 digits"));
-        }
-        let mut bytes = [0_u8; 32];
-        for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks(2)) {
-            let pair = std::str::from_utf8(pair).map_err(|_| bad("it is not hexadecimal"))?;
-            if pair.bytes().any(|b| !matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
-                return Err(bad("it is not hexadecimal in lower case"));
-            }
-            *byte = u8::from_str_radix(pair, 16).map_err(|_| bad("it is not hexadecimal"))?;
-        }
-        Ok(Self(bytes))
+        hex::decode(text).and_then(|bytes| bytes.try_into().ok()).map(Self).ok_or_else(|| IdError {
+            kind: "digest",
+            text: text.chars().take(80).collect(),
+            reason: "it must be 64 hexadecimal digits in lower case",
+        })
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex::encode(&self.0))
     }
 }
 

@@ -1,11 +1,12 @@
 //! Working roots, slots and where a session's agents work.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::hex;
 use crate::id::{RootId, SlotName};
 use crate::path::derive_segment;
 
@@ -20,13 +21,14 @@ pub struct AbsoluteDir(PathBuf);
 pub struct NotAbsolute(PathBuf);
 
 impl AbsoluteDir {
-    /// Checks the path's form; whether it exists is for those who may look.
+    /// Checks the path's form and drops separators that say nothing, so that one directory has
+    /// one spelling; whether it exists is for those who may look.
     pub fn new(path: impl Into<PathBuf>) -> Result<Self, NotAbsolute> {
         let path = path.into();
-        let normal =
-            path.components().all(|c| matches!(c, Component::RootDir | Component::Normal(_)));
-        if path.is_absolute() && normal && !path.as_os_str().as_bytes().contains(&0) {
-            Ok(Self(path))
+        let bytes = path.as_os_str().as_bytes();
+        let dots = bytes.split(|b| *b == b'/').any(|name| matches!(name, b"." | b".."));
+        if path.is_absolute() && !dots && !bytes.contains(&0) {
+            Ok(Self(path.components().collect()))
         } else {
             Err(NotAbsolute(path))
         }
@@ -55,9 +57,7 @@ impl From<AbsoluteDir> for PathText {
     fn from(dir: AbsoluteDir) -> Self {
         match dir.0.into_os_string().into_string() {
             Ok(text) => Self::Text(text),
-            Err(bytes) => {
-                Self::Hex { hex: bytes.into_vec().iter().map(|b| format!("{b:02x}")).collect() }
-            }
+            Err(bytes) => Self::Hex { hex: hex::encode(&bytes.into_vec()) },
         }
     }
 }
@@ -67,18 +67,10 @@ impl TryFrom<PathText> for AbsoluteDir {
     fn try_from(text: PathText) -> Result<Self, NotAbsolute> {
         match text {
             PathText::Text(text) => Self::new(text),
-            PathText::Hex { hex } => {
-                let bytes: Option<Vec<u8>> = hex
-                    .as_bytes()
-                    .chunks(2)
-                    .map(|pair| {
-                        let digits = std::str::from_utf8(pair).ok()?;
-                        u8::from_str_radix(digits, 16).ok()
-                    })
-                    .collect();
-                let bytes = bytes.ok_or_else(|| NotAbsolute(PathBuf::from(&hex)))?;
-                Self::new(OsStr::from_bytes(&bytes))
-            }
+            PathText::Hex { hex } => match hex::decode(&hex) {
+                Some(bytes) => Self::new(OsString::from_vec(bytes)),
+                None => Err(NotAbsolute(PathBuf::from(hex))),
+            },
         }
     }
 }
@@ -135,7 +127,8 @@ pub fn derive_slot(directory: &Path, taken: &[SlotName]) -> Option<SlotName> {
     let derived = derive_segment(&name);
     let base = derived.trim_start_matches(['-', '_']);
     let base = if base.is_empty() { "agent" } else { base };
-    (1_u32..)
+    // One more candidate than there are taken slots: one is free.
+    (1..=taken.len() + 1)
         .map(|n| if n == 1 { base.to_owned() } else { format!("{base}-{n}") })
         .find(|text| !taken.iter().any(|t| t.as_str().eq_ignore_ascii_case(text)))
         .and_then(|text| SlotName::parse(&text).ok())
@@ -161,7 +154,14 @@ mod tests {
         let app = AbsoluteDir::new("/w/app").unwrap();
         assert!(AbsoluteDir::new("/w/app/x").unwrap().is_within(&app));
         assert!(!AbsoluteDir::new("/w/app-old").unwrap().is_within(&app));
-        assert!(AbsoluteDir::new("w").is_err() && AbsoluteDir::new("/w/../x").is_err());
+    }
+
+    #[test]
+    fn a_directory_has_one_spelling() {
+        for bad in ["", "w", "/w/../x", "/w/./x", "/.", "/w\0"] {
+            assert!(AbsoluteDir::new(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(AbsoluteDir::new("//w//app/").unwrap().as_path().as_os_str(), "/w/app");
     }
 
     proptest! {

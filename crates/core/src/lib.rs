@@ -5,6 +5,7 @@
 
 pub mod env;
 pub mod event;
+mod hex;
 pub mod id;
 pub mod layout;
 pub mod mail;

@@ -158,20 +158,18 @@ impl TaskList {
         let mut next = last.0;
         let mut numbers = Vec::with_capacity(changes.len());
         for change in changes {
-            numbers.push(match change.id {
-                Some(id) => id,
-                None => {
-                    next = next
-                        .checked_add(1)
-                        .ok_or_else(|| invalid("no task number is left".to_owned()))?;
-                    TaskId(next)
-                }
-            });
+            if let Some(id) = change.id {
+                numbers.push(id);
+                continue;
+            }
+            next =
+                next.checked_add(1).ok_or_else(|| invalid("no task number is left".to_owned()))?;
+            numbers.push(TaskId(next));
         }
         let known = |id: &TaskId| self.tasks.contains_key(id) || (id.0 > last.0 && id.0 <= next);
         let mut written: BTreeMap<TaskId, Task> = BTreeMap::new();
         for (change, id) in changes.iter().zip(numbers) {
-            written.insert(id, changed(self.tasks.get(&id), id, change, writer, &known)?);
+            written.insert(id, changed(self.tasks.get(&id), id, change, writer, known)?);
         }
         // Completed and absent blockers are edges to nothing: they go with any write.
         let mut after = self.tasks.clone();

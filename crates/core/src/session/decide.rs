@@ -95,7 +95,7 @@ pub fn decide(state: &State, command: Command) -> Result<Decision, Refusal> {
             Ok(done(vec![world(WorldEvent::ModeSet { mode, plan_ceiling })]))
         }
         Command::Rewind { to, stable } => rewind(state, to, stable),
-        Command::Recover { reason, report } => turn::recover(state, &reason, report),
+        Command::Recover { reason, report } => Ok(turn::recover(state, &reason, report)),
     }
 }
 

@@ -60,12 +60,6 @@ pub enum Evolved {
     Replay,
 }
 
-impl Default for TaskId {
-    fn default() -> Self {
-        Self(0)
-    }
-}
-
 impl State {
     /// Folds in the event that comes next.
     pub fn evolve(&mut self, envelope: &Envelope) -> Evolved {

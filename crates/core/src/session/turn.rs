@@ -120,7 +120,7 @@ fn settlement_events(
 
 /// Settles what a crash left: every running turn as interrupted, every reservation refused. Doing
 /// it twice changes nothing.
-pub(super) fn recover(state: &State, reason: &str, report: BodyRef) -> Result<Decision, Refusal> {
+pub(super) fn recover(state: &State, reason: &str, report: BodyRef) -> Decision {
     let mut events = Vec::new();
     let (mut turns, mut reservations) = (0, 0);
     // Deepest first, so that a parent's RESULT mail never goes to an agent settled before it.
@@ -148,5 +148,5 @@ pub(super) fn recover(state: &State, reason: &str, report: BodyRef) -> Result<De
             }
         }
     }
-    Ok(Decision { events, answer: Outcomes::Recovered { turns, reservations } })
+    Decision { events, answer: Outcomes::Recovered { turns, reservations } }
 }
