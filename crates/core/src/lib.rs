@@ -8,6 +8,7 @@ pub mod event;
 mod hex;
 pub mod id;
 pub mod layout;
+pub mod line;
 pub mod mail;
 pub mod path;
 pub mod permission;

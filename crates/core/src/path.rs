@@ -8,6 +8,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::line;
+
 /// The longest canonical path, in bytes.
 pub const LONGEST_PATH: usize = 4096;
 /// The longest base that a derived segment may have, in characters; a numeric suffix comes on top.
@@ -33,7 +35,7 @@ pub enum PathError {
         "{text:?} has the character {character:?}; only a to z, 0 to 9, '_' and '-' may stand in an address"
     )]
     Alphabet {
-        /// The whole text.
+        /// The text, cut.
         text: String,
         /// The first character that may not stand there.
         character: char,
@@ -69,9 +71,9 @@ impl AgentPath {
             Some("") => return Ok(Self::root()),
             Some(rest) => match rest.strip_prefix('/') {
                 Some(below) => below,
-                None => return Err(PathError::NotRooted(text.to_owned())),
+                None => return Err(PathError::NotRooted(shown(text))),
             },
-            None => return Err(PathError::NotRooted(text.to_owned())),
+            None => return Err(PathError::NotRooted(shown(text))),
         };
         check_segments(below, text)?;
         Ok(Self(text.to_owned()))
@@ -152,16 +154,21 @@ impl AgentPath {
 fn check_segments(below: &str, whole: &str) -> Result<(), PathError> {
     for segment in below.split('/') {
         if segment.is_empty() {
-            return Err(PathError::EmptySegment(whole.to_owned()));
+            return Err(PathError::EmptySegment(shown(whole)));
         }
         if let Some(character) = segment.chars().find(|c| !is_segment_character(*c)) {
-            return Err(PathError::Alphabet { text: whole.to_owned(), character });
+            return Err(PathError::Alphabet { text: shown(whole), character });
         }
         if segment == ROOT_NAME {
-            return Err(PathError::Reserved(whole.to_owned()));
+            return Err(PathError::Reserved(shown(whole)));
         }
     }
     Ok(())
+}
+
+/// What an error repeats of a text that may be anything.
+fn shown(text: &str) -> String {
+    line::cut(text, 80)
 }
 
 fn is_segment_character(c: char) -> bool {

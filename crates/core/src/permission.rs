@@ -21,7 +21,8 @@ pub enum Mode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Deed {
-    /// Write one file inside a writable root, named for people.
+    /// Write one file inside a writable root, named so that no other file of the session has the
+    /// name.
     Edit(String),
     /// Run one command line.
     Command(String),

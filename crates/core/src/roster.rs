@@ -5,12 +5,15 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::event::{DriverSpec, Outcome};
 use crate::id::{BodyRef, CallId, RoleName, SessionId, TurnId};
 use crate::layout::AbsoluteDir;
+use crate::line;
 use crate::mail::Mail;
 use crate::path::AgentPath;
 use crate::refusal::{Refusal, RefusalKind};
 
 /// The most addresses that an error about an unknown one lists.
 const NEAREST: usize = 3;
+/// The most characters of an address that are compared for nearness.
+const LONGEST_COMPARED: usize = 256;
 
 /// One agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +87,21 @@ impl Agent {
         }
     }
 
+    /// How its last turn ended; refused while one runs, since its result is not ready (A10).
+    pub fn settled(&self) -> Result<&Settled, Refusal> {
+        match (self.turn(), &self.last) {
+            (Some(turn), _) => Err(Refusal::new(
+                RefusalKind::WrongState,
+                format!("the result of {} is not ready: turn {turn} runs", self.path),
+            )),
+            (None, Some(last)) => Ok(last),
+            (None, None) => Err(Refusal::new(
+                RefusalKind::NotFound,
+                format!("{} has finished no turn yet", self.path),
+            )),
+        }
+    }
+
     /// Refuses unless `turn` is the one that runs.
     pub fn check_turn(&self, turn: TurnId) -> Result<(), Refusal> {
         if self.turn() == Some(turn) {
@@ -102,7 +120,8 @@ impl Agent {
 pub struct Roster {
     pub(crate) agents: BTreeMap<AgentPath, Agent>,
     pub(crate) paths: BTreeMap<SessionId, AgentPath>,
-    pub(crate) refused: BTreeMap<AgentPath, String>,
+    /// What became of paths that once were taken.
+    pub(crate) gone: BTreeMap<AgentPath, String>,
 }
 
 impl Roster {
@@ -148,20 +167,31 @@ impl Roster {
         self.find(&path)
     }
 
+    /// The published agents at `prefix`, a canonical path, and below it, in the order of their
+    /// paths; none is no error.
+    pub fn within(&self, prefix: &str) -> Result<Vec<&Agent>, Refusal> {
+        let prefix = AgentPath::parse(prefix)
+            .map_err(|e| Refusal::new(RefusalKind::InvalidArgument, format!("not a path: {e}")))?;
+        Ok(self.published().filter(|a| a.path.is_within(&prefix)).collect())
+    }
+
     fn unknown(&self, path: &AgentPath) -> Refusal {
-        let line = match self.refused.get(path) {
-            Some(reason) => format!("{path} was never published: {reason}"),
+        let line = match self.gone.get(path) {
+            Some(fate) => format!("there is no agent {path}: {fate}"),
             None => format!("there is no agent {path}"),
         };
         Refusal::new(RefusalKind::UnknownAgent, line).hint(self.nearest(path.as_str()))
     }
 
     fn nearest(&self, text: &str) -> String {
+        // The comparison takes time by both lengths, and the text may be anybody's.
+        let text = line::cut(text, LONGEST_COMPARED);
         let mut near: Vec<(usize, &AgentPath)> = self
             .published()
             .map(|a| {
-                let whole = strsim::levenshtein(text, a.path.as_str());
-                (whole.min(strsim::levenshtein(text, a.path.name())), &a.path)
+                let path = line::cut(a.path.as_str(), LONGEST_COMPARED);
+                let whole = strsim::levenshtein(&text, &path);
+                (whole.min(strsim::levenshtein(&text, a.path.name())), &a.path)
             })
             .collect();
         near.sort();

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
+use crate::line;
 use crate::path::AgentPath;
 use crate::refusal::{Refusal, RefusalKind};
 
@@ -58,11 +59,21 @@ pub enum Owner {
     Bucket(String),
 }
 
+impl Owner {
+    /// The owner that a writer is itself; none for the person.
+    pub fn of(writer: Option<&AgentPath>) -> Self {
+        match writer {
+            Some(path) if !path.is_root() => Self::Agent(path.clone()),
+            _ => Self::Main,
+        }
+    }
+}
+
 impl TryFrom<String> for Owner {
     type Error = String;
 
     /// Empty and `/root` are [`Owner::Main`]; what begins with `/` must be a canonical path; the
-    /// rest is a bucket of one line and at most 128 characters.
+    /// rest is a bucket: one line of at most 128 characters, no blanks at its ends.
     fn try_from(text: String) -> Result<Self, String> {
         if text.is_empty() || text == "/root" {
             return Ok(Self::Main);
@@ -70,7 +81,9 @@ impl TryFrom<String> for Owner {
         if text.starts_with('/') {
             return AgentPath::parse(&text).map(Self::Agent).map_err(|e| e.to_string());
         }
-        if text.chars().count() > 128 || text.chars().any(char::is_control) {
+        let long = text.chars().nth(128).is_some();
+        if long || text.trim() != text || text.chars().any(char::is_control) {
+            let text = line::cut(&text, 128);
             return Err(format!("{text:?} is not an owner: one line of at most 128 characters"));
         }
         Ok(Self::Bucket(text))
@@ -137,7 +150,7 @@ impl TaskList {
         let mut seen = BTreeSet::new();
         for change in changes {
             if let Some(id) = change.id {
-                let task = self.tasks.get(&id).ok_or_else(|| unknown_task(id))?;
+                let task = self.tasks.get(&id).ok_or_else(|| unknown_task(id, last))?;
                 if !seen.insert(id) {
                     return Err(invalid(format!("task {id} stands twice in the batch")));
                 }
@@ -214,9 +227,13 @@ fn prune(tasks: &BTreeMap<TaskId, Task>, open: &BTreeSet<TaskId>) -> BTreeMap<Ta
         .collect()
 }
 
-fn unknown_task(id: TaskId) -> Refusal {
-    Refusal::new(RefusalKind::NotFound, format!("there is no task {id}"))
-        .hint("task_list names the tasks there are")
+fn unknown_task(id: TaskId, last: TaskId) -> Refusal {
+    let line = if id.0 >= 1 && id <= last {
+        format!("there is no task {id} any more: a rewind left it behind")
+    } else {
+        format!("there is no task {id}")
+    };
+    Refusal::new(RefusalKind::NotFound, line).hint("task_list names the tasks there are")
 }
 
 /// An agent writes its own and its descendants' tasks, and the shared ones; `/root` writes all.
@@ -264,10 +281,6 @@ fn changed(
         (None, Some(task)) => task.blocked_by.clone(),
         (None, None) => BTreeSet::new(),
     };
-    let mine = || match writer {
-        Some(path) if !path.is_root() => Owner::Agent(path.clone()),
-        _ => Owner::Main,
-    };
     Ok(Task {
         id,
         subject,
@@ -277,14 +290,14 @@ fn changed(
             .owner
             .clone()
             .or_else(|| before.map(|t| t.owner.clone()))
-            .unwrap_or_else(mine),
+            .unwrap_or_else(|| Owner::of(writer)),
         blocked_by,
     })
 }
 
-/// Folds runs of white space into single spaces; none when nothing is left or it is too long.
+/// The text on one line; none when nothing is left or it is too long.
 fn one_line(text: &str) -> Option<String> {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = line::one_line(text);
     let count = line.chars().count();
     (count > 0 && count <= LONGEST_SUBJECT).then_some(line)
 }

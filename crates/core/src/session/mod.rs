@@ -2,13 +2,17 @@
 
 mod command;
 mod decide;
+mod message;
+mod person;
 mod replay;
 mod spawn;
 mod state;
+mod tasks;
 mod turn;
 
 pub use command::{Command, Decision, Outcomes, Planned};
-pub use decide::{decide, interrupt};
+pub use decide::decide;
+pub use message::interrupt;
 pub use replay::{live, replay};
 pub use state::{Branch, Evolved, State, World};
 

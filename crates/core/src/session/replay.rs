@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::state::State;
-use crate::event::{Envelope, Event, WorldEvent};
+use crate::event::{BranchEvent, Envelope, Event};
 use crate::id::Position;
 
 /// The positions whose branch events are on the way back from the tip, oldest range first.
@@ -16,7 +16,7 @@ pub fn live(tip: Position, rewinds: &[(Position, Position)]) -> Vec<RangeInclusi
     // Rewinds after `end` belong to branches that were left behind.
     for (at, to) in rewinds.iter().rev() {
         if *at <= end {
-            ranges.push(at + 1..=end);
+            ranges.push(at.saturating_add(1)..=end);
             end = (*to).min(at.saturating_sub(1));
         }
     }
@@ -48,9 +48,14 @@ pub fn replay(log: &[Envelope]) -> State {
             }
         }
     }
-    debug_assert!(log.iter().all(|e| !matches!(
-        &e.event,
-        Event::World(WorldEvent::Rewound { to }) if *to >= e.position
-    )));
+    let roster = &mut state.branch.roster;
+    for envelope in log {
+        if let Event::Branch(BranchEvent::AgentPublished { path }) = &envelope.event
+            && roster.at(path).is_none()
+        {
+            let fate = || "a rewind left it behind".to_owned();
+            roster.gone.entry(path.clone()).or_insert_with(fate);
+        }
+    }
     state
 }

@@ -3,9 +3,11 @@
 use super::command::{Decision, Outcomes, Planned};
 use super::decide::{control, conversation, done, world};
 use super::state::State;
-use crate::event::{BranchEvent, DriverSpec, MailKind, Sender, SessionStarted, WorldEvent};
+use crate::event::{BranchEvent, DriverSpec, MailKind, Sender, SessionStarted, Stream, WorldEvent};
 use crate::id::{BodyRef, CallId, Position, RoleName, SessionId, TurnId};
 use crate::layout::AbsoluteDir;
+use crate::line;
+use crate::mail::LONGEST_BODY;
 use crate::path::AgentPath;
 use crate::refusal::{Refusal, RefusalKind};
 use crate::roster::Standing;
@@ -30,7 +32,11 @@ pub(super) fn start(
     if started.roots.is_empty() || started.roots.len() > 64 {
         return Err(Refusal::new(RefusalKind::InvalidArgument, "a session has 1 to 64 roots"));
     }
+    if !(1..=64).contains(&started.capacity) {
+        return Err(Refusal::new(RefusalKind::InvalidArgument, "a session's capacity is 1 to 64"));
+    }
     check_roots(&started)?;
+    check_text("the message", message)?;
     let id = started.session.clone();
     let path = AgentPath::root();
     let turn = TurnId(4);
@@ -66,6 +72,9 @@ fn check_roots(started: &SessionStarted) -> Result<(), Refusal> {
     for (number, root) in started.roots.iter().enumerate() {
         for other in started.roots.iter().skip(number + 1) {
             let invalid = |line: String| Err(Refusal::new(RefusalKind::InvalidArgument, line));
+            if root.id == other.id {
+                return invalid(format!("two roots have the id {}", root.id));
+            }
             if root.slot.as_str().eq_ignore_ascii_case(other.slot.as_str()) {
                 return invalid(format!("two roots have the slot {}", root.slot));
             }
@@ -81,6 +90,16 @@ fn check_roots(started: &SessionStarted) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// Refuses a text that is empty or longer than is taken.
+pub(super) fn check_text(what: &str, body: BodyRef) -> Result<(), Refusal> {
+    let invalid = |line: String| Err(Refusal::new(RefusalKind::InvalidArgument, line));
+    match usize::try_from(body.bytes) {
+        Ok(0) => invalid(format!("{what} may not be empty")),
+        Ok(bytes) if bytes <= LONGEST_BODY => Ok(()),
+        _ => invalid(format!("{what} has {} bytes; at most {LONGEST_BODY} are taken", body.bytes)),
+    }
 }
 
 /// Refuses when as many agents are active as the session allows (A8).
@@ -110,9 +129,6 @@ pub(super) fn reserve(
 ) -> Result<Decision, Refusal> {
     let roster = &state.branch.roster;
     let parent = roster.find(caller)?;
-    if message.bytes == 0 {
-        return Err(Refusal::new(RefusalKind::InvalidArgument, "`message` may not be empty"));
-    }
     // The same call again has the same effect: one agent.
     if let Some(call) = &call
         && let Some(known) = roster
@@ -123,7 +139,16 @@ pub(super) fn reserve(
             Outcomes::Reserved { path: known.path.clone(), agent: known.id.clone(), again: true };
         return Ok(Decision { events: Vec::new(), answer });
     }
-    if roster.with_id(&agent).is_some() {
+    check_text("`message`", message)?;
+    if call.is_some() && parent.turn().is_none() {
+        return Err(Refusal::new(
+            RefusalKind::WrongState,
+            format!("the turn of {caller} that asked for an agent has ended"),
+        ));
+    }
+    // An id that ever had a conversation is never given again, rewinds or not.
+    if roster.with_id(&agent).is_some() || state.next_seq(&Stream::Conversation(agent.clone())) > 1
+    {
         return Err(Refusal::new(RefusalKind::AlreadyExists, format!("the id {agent} is taken")));
     }
     check_room(state)?;
@@ -165,7 +190,8 @@ pub(super) fn publish(state: &State, path: &AgentPath) -> Result<Decision, Refus
     Ok(Decision { events, answer: Outcomes::Started { path: path.clone(), turn } })
 }
 
-pub(super) fn refuse(state: &State, path: &AgentPath, reason: String) -> Result<Decision, Refusal> {
+pub(super) fn refuse(state: &State, path: &AgentPath, reason: &str) -> Result<Decision, Refusal> {
     preparing(state, path)?;
+    let reason = line::brief(reason);
     Ok(done(vec![control(BranchEvent::AgentRefused { path: path.clone(), reason })]))
 }

@@ -20,6 +20,8 @@ pub struct State {
     /// The position of the last event; 0 before the first.
     pub tip: Position,
     seqs: BTreeMap<Stream, u64>,
+    /// Where `/root`'s turns began (true) and ended, over all branches.
+    root_turns: BTreeMap<Position, bool>,
 }
 
 /// What holds on every branch. Its fold never sees a [`Branch`].
@@ -83,6 +85,18 @@ impl State {
     pub(super) fn pass(&mut self, envelope: &Envelope) {
         self.tip = envelope.position;
         self.seqs.insert(envelope.stream.clone(), envelope.seq);
+        let begins = match &envelope.event {
+            Event::Branch(BranchEvent::TurnStarted { path }) if path.is_root() => true,
+            Event::Branch(BranchEvent::TurnSettled { path, .. }) if path.is_root() => false,
+            _ => return,
+        };
+        self.root_turns.insert(envelope.position, begins);
+    }
+
+    /// Whether a turn of `/root` was open at this position. A rewind needs all idle and leaves all
+    /// idle, so the order of the log answers for every branch.
+    pub(super) fn root_worked(&self, at: Position) -> bool {
+        self.root_turns.range(..=at).next_back().is_some_and(|(_, begins)| *begins)
     }
 
     /// The number that the next event of `stream` gets.
@@ -109,7 +123,7 @@ impl World {
                 self.plan_ceiling = started.plan_ceiling;
                 self.started = Some(started.clone());
             }
-            WorldEvent::TasksNumbered { last } => self.last_task = *last,
+            WorldEvent::TasksNumbered { last } => self.last_task = self.last_task.max(*last),
             WorldEvent::ModeSet { mode, plan_ceiling } => {
                 self.mode = Some(*mode);
                 self.plan_ceiling = *plan_ceiling;
@@ -128,7 +142,7 @@ impl Branch {
     pub(super) fn evolve(&mut self, position: Position, stream: &Stream, event: &BranchEvent) {
         match event {
             BranchEvent::AgentReserved { agent, path, role, driver, directory, message, call } => {
-                self.roster.refused.remove(path);
+                self.roster.gone.remove(path);
                 self.roster.paths.insert(agent.clone(), path.clone());
                 self.roster.agents.insert(
                     path.clone(),
@@ -155,7 +169,7 @@ impl Branch {
                 if let Some(agent) = self.roster.agents.remove(path) {
                     self.roster.paths.remove(&agent.id);
                 }
-                self.roster.refused.insert(path.clone(), reason.clone());
+                self.roster.gone.insert(path.clone(), format!("its spawn was refused: {reason}"));
             }
             BranchEvent::TurnStarted { path } => self.with(path, |agent| {
                 agent.standing = Standing::Active(TurnId(position));
@@ -237,7 +251,7 @@ impl Branch {
         let root = AgentPath::root();
         self.roster.agents.retain(|path, _| *path == root);
         self.roster.paths.retain(|_, path| *path == root);
-        self.roster.refused.clear();
+        self.roster.gone.clear();
         self.with(&root, |agent| {
             agent.unread.clear();
             agent.standing = Standing::Idle;

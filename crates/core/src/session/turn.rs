@@ -1,12 +1,15 @@
-//! The life of a turn: hearing mail at a boundary, and ending once (A9, A10).
+//! The life of a turn: what it hears, says and asks, and that it ends once (A9, A10).
+
+use std::collections::BTreeSet;
 
 use super::command::{Decision, Outcomes, Planned};
-use super::decide::{control, conversation, in_turn};
+use super::decide::{control, conversation, done};
 use super::state::State;
 use crate::event::{BranchEvent, CallFate, MailKind, Outcome, Sender};
-use crate::id::{BodyRef, TurnId};
+use crate::id::{BodyRef, CallId, PermissionId, TurnId};
+use crate::line;
 use crate::path::AgentPath;
-use crate::permission::Answer;
+use crate::permission::{Answer, Deed, Verdict};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::roster::{Agent, Standing};
 use crate::task::Owner;
@@ -20,9 +23,27 @@ pub(super) struct Settlement {
     pub(super) report: BodyRef,
 }
 
+fn in_turn<'a>(state: &'a State, path: &AgentPath, turn: TurnId) -> Result<&'a Agent, Refusal> {
+    let agent = state.branch.roster.find(path)?;
+    agent.check_turn(turn)?;
+    Ok(agent)
+}
+
+/// Between a call and its result nothing else enters a conversation.
+fn no_open_call(agent: &Agent) -> Result<(), Refusal> {
+    match agent.open_calls.first() {
+        None => Ok(()),
+        Some(open) => Err(Refusal::new(
+            RefusalKind::WrongState,
+            format!("call {open} of {} has no result yet", agent.path),
+        )),
+    }
+}
+
 /// The whole unread queue, oldest first, each its own message, in one batch with its removal.
 pub(super) fn deliver(state: &State, path: &AgentPath, turn: TurnId) -> Result<Decision, Refusal> {
     let agent = in_turn(state, path, turn)?;
+    no_open_call(agent)?;
     let count = agent.unread.len();
     let mut events: Vec<Planned> = agent
         .unread
@@ -45,24 +66,111 @@ pub(super) fn deliver(state: &State, path: &AgentPath, turn: TurnId) -> Result<D
     Ok(Decision { events, answer: Outcomes::Delivered(count) })
 }
 
+pub(super) fn say(
+    state: &State,
+    path: &AgentPath,
+    turn: TurnId,
+    body: BodyRef,
+    calls: Vec<CallId>,
+) -> Result<Decision, Refusal> {
+    let agent = in_turn(state, path, turn)?;
+    no_open_call(agent)?;
+    if calls.iter().collect::<BTreeSet<_>>().len() != calls.len() {
+        return Err(Refusal::new(
+            RefusalKind::InvalidArgument,
+            format!("{path} gave two calls one id"),
+        ));
+    }
+    Ok(done(vec![conversation(&agent.id, BranchEvent::Said { turn, body, calls })]))
+}
+
+/// Calls are run one after another, so results come in the order of the calls; what is known of a
+/// call without a result rests on that.
+pub(super) fn answer(
+    state: &State,
+    path: &AgentPath,
+    turn: TurnId,
+    call: CallId,
+    body: BodyRef,
+) -> Result<Decision, Refusal> {
+    let agent = in_turn(state, path, turn)?;
+    if !agent.open_calls.contains(&call) {
+        return Err(Refusal::new(
+            RefusalKind::WrongState,
+            format!("call {call} of {path} waits for no result"),
+        ));
+    }
+    if agent.open_calls.first() != Some(&call) {
+        no_open_call(agent)?;
+    }
+    Ok(done(vec![conversation(&agent.id, BranchEvent::Answered { turn, call, body })]))
+}
+
+pub(super) fn ask(
+    state: &State,
+    path: AgentPath,
+    turn: TurnId,
+    deed: Deed,
+    subject: &str,
+    attended: bool,
+) -> Result<Decision, Refusal> {
+    in_turn(state, &path, turn)?;
+    let subject = line::brief(subject);
+    let denied = |why: &str, hint: &str| {
+        Err(Refusal::new(RefusalKind::Denied, format!("{subject}: {why}")).hint(hint))
+    };
+    match state.judge(&deed) {
+        Verdict::Allow => Ok(Decision { events: Vec::new(), answer: Outcomes::Allowed }),
+        Verdict::Forbid => {
+            denied("the plan ceiling is on", "the person lifts it with `stead mode --plan off`")
+        }
+        Verdict::Ask if !attended => denied(
+            "nobody is there to ask",
+            "the person starts the session with `--mode edits` or `--mode full-auto`, or with \
+             `--detach` and answers with `stead permit`",
+        ),
+        Verdict::Ask => Ok(Decision {
+            events: vec![control(BranchEvent::PermissionAsked {
+                path,
+                turn,
+                grant: deed,
+                subject,
+            })],
+            answer: Outcomes::Asked(PermissionId(state.tip + 1)),
+        }),
+    }
+}
+
 /// One end, with its RESULT, the task settlement and whatever of the turn was still open, in one
 /// batch. A turn with mail that woke it does not complete before it heard it.
 pub(super) fn settle(
     state: &State,
-    agent: &Agent,
+    path: &AgentPath,
     turn: TurnId,
     settlement: Settlement,
 ) -> Result<Decision, Refusal> {
+    let agent = in_turn(state, path, turn)?;
     if settlement.outcome == Outcome::Completed && agent.unread.iter().any(|m| m.wake) {
         return Err(Refusal::new(
             RefusalKind::MailWaiting,
-            format!("{} has mail that this turn was asked to hear", agent.path),
+            format!("{path} has mail that this turn was asked to hear"),
         ));
     }
-    Ok(Decision {
-        events: settlement_events(state, agent, turn, settlement),
-        answer: Outcomes::Done,
-    })
+    // Nobody is left who waits for what the turn's calls had reserved (A4).
+    let mut events: Vec<Planned> = state
+        .branch
+        .roster
+        .all()
+        .filter(|a| a.standing == Standing::Preparing && a.call.is_some())
+        .filter(|a| a.path.parent().as_ref() == Some(path))
+        .map(|a| refused(&a.path, format!("the turn of {path} that asked for it ended")))
+        .collect();
+    events.extend(settlement_events(state, agent, turn, settlement));
+    Ok(done(events))
+}
+
+fn refused(path: &AgentPath, reason: String) -> Planned {
+    control(BranchEvent::AgentRefused { path: path.clone(), reason })
 }
 
 fn settlement_events(
@@ -94,7 +202,7 @@ fn settlement_events(
         turn,
         outcome,
         result,
-        reason,
+        reason: reason.map(|text| line::brief(&text)),
     }));
     if let Some(parent) = path.parent() {
         events.push(control(BranchEvent::MailStored {
@@ -131,10 +239,7 @@ pub(super) fn recover(state: &State, reason: &str, report: BodyRef) -> Decision 
             Standing::Idle => {}
             Standing::Preparing => {
                 reservations += 1;
-                events.push(control(BranchEvent::AgentRefused {
-                    path: agent.path.clone(),
-                    reason: reason.to_owned(),
-                }));
+                events.push(refused(&agent.path, line::brief(reason)));
             }
             Standing::Active(turn) => {
                 turns += 1;

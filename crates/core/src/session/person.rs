@@ -1,0 +1,83 @@
+//! What only the person decides: permission requests, the mode, going back.
+
+use super::command::Decision;
+use super::decide::{control, done, world};
+use super::spawn;
+use super::state::State;
+use crate::event::{BranchEvent, WorldEvent};
+use crate::id::{PermissionId, Position};
+use crate::permission::{Answer, Mode, Request};
+use crate::refusal::{Refusal, RefusalKind};
+use crate::roster::Standing;
+
+pub(super) fn permit(state: &State, id: PermissionId, answer: Answer) -> Result<Decision, Refusal> {
+    let open = &state.branch.permissions;
+    let Some(Request { grant, subject, .. }) = open.get(&id) else {
+        return Err(Refusal::new(
+            RefusalKind::NotFound,
+            format!("no permission request {id} is open"),
+        )
+        .hint("`stead permit list` names the open ones"));
+    };
+    match answer {
+        Answer::Withdrawn => {
+            return Err(Refusal::new(
+                RefusalKind::InvalidArgument,
+                "a request is withdrawn by the end of its turn only",
+            ));
+        }
+        Answer::Once | Answer::Session if state.world.plan_ceiling => {
+            return Err(Refusal::new(
+                RefusalKind::Denied,
+                format!("{subject}: the plan ceiling is on"),
+            )
+            .hint("`stead mode --plan off` lifts it; the request stays open"));
+        }
+        _ => {}
+    }
+    let mut events = vec![control(BranchEvent::PermissionSettled { id, answer })];
+    if answer == Answer::Session {
+        // Whoever waits for the same leave has it too (A13).
+        events.extend(
+            open.values()
+                .filter(|other| other.id != id && other.grant == *grant)
+                .map(|other| control(BranchEvent::PermissionSettled { id: other.id, answer })),
+        );
+        events.push(world(WorldEvent::Granted { grant: grant.clone() }));
+    }
+    Ok(done(events))
+}
+
+pub(super) fn set_mode(state: &State, mode: Option<Mode>, plan_ceiling: Option<bool>) -> Decision {
+    let mode = mode.or(state.world.mode).unwrap_or(Mode::Ask);
+    let plan_ceiling = plan_ceiling.unwrap_or(state.world.plan_ceiling);
+    if Some(mode) == state.world.mode && plan_ceiling == state.world.plan_ceiling {
+        return done(Vec::new());
+    }
+    done(vec![world(WorldEvent::ModeSet { mode, plan_ceiling })])
+}
+
+pub(super) fn rewind(state: &State, to: Position, stable: bool) -> Result<Decision, Refusal> {
+    if let Some(busy) = state.branch.roster.all().find(|a| a.standing != Standing::Idle) {
+        return Err(Refusal::new(
+            RefusalKind::WrongState,
+            format!("{} is not idle; a session is rewound when nothing runs", busy.path),
+        )
+        .hint(format!("`stead stop {}` ends its turn", busy.path)));
+    }
+    // The batch that starts a session ends at its fifth event and is never left behind.
+    if to < spawn::FIRST_BATCH || to > state.tip || !stable {
+        return Err(Refusal::new(
+            RefusalKind::NotFound,
+            format!("position {to} is not the end of a batch of this session"),
+        ));
+    }
+    if to > spawn::FIRST_BATCH && state.root_worked(to) {
+        return Err(Refusal::new(
+            RefusalKind::WrongState,
+            format!("position {to} is inside a turn of /root"),
+        )
+        .hint("`stead log` names the positions at which its turns ended"));
+    }
+    Ok(done(vec![world(WorldEvent::Rewound { to })]))
+}
