@@ -87,3 +87,100 @@ pub struct Request {
     /// The tools on offer.
     pub tools: Vec<ToolSpec>,
 }
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+    use serde::de::DeserializeOwned;
+    use serde_json::json;
+
+    use super::*;
+
+    fn read<T: DeserializeOwned>(stored: Value) -> Result<T, serde_json::Error> {
+        serde_json::from_value(stored)
+    }
+
+    fn call() -> ToolCall {
+        let id = CallId::parse("t1-s1-1").unwrap();
+        ToolCall { id, tool: "bash".to_owned(), arguments: json!({ "command": "true" }) }
+    }
+
+    /// What is stored today; a change here needs a new version of the events that hold it.
+    #[test]
+    fn the_stored_form_stays() {
+        let said = Message::Assistant(Reply { text: "a".to_owned(), calls: vec![call()] });
+        assert_snapshot!(serde_json::to_string(&said).unwrap(), @r#"
+        {"role":"assistant","text":"a","calls":[{"id":"t1-s1-1","tool":"bash","arguments":{"command":"true"}}]}
+        "#);
+        let silent = Message::Assistant(Reply::default());
+        assert_snapshot!(serde_json::to_string(&silent).unwrap(), @r#"
+        {"role":"assistant"}
+        "#);
+        let answered = Message::Tool(ToolResult {
+            id: call().id,
+            text: "ok".to_owned(),
+            structured: Some(json!({ "exit": 0 })),
+            failed: true,
+        });
+        assert_snapshot!(serde_json::to_string(&answered).unwrap(), @r#"
+        {"role":"tool","id":"t1-s1-1","text":"ok","structured":{"exit":0},"failed":true}
+        "#);
+        let heard = Message::User {
+            from: "/root/a".to_owned(),
+            sort: MailKind::Result,
+            text: "done".to_owned(),
+            opens_turn: false,
+        };
+        assert_snapshot!(serde_json::to_string(&heard).unwrap(), @r#"
+        {"role":"user","from":"/root/a","sort":"RESULT","text":"done","opens_turn":false}
+        "#);
+    }
+
+    #[test]
+    fn old_data_without_later_fields_is_read() {
+        assert_eq!(read::<Reply>(json!({})).unwrap(), Reply::default());
+        let result: ToolResult = read(json!({ "id": "c", "text": "ok" })).unwrap();
+        assert_eq!((result.structured, result.failed), (None, false));
+    }
+
+    #[test]
+    fn fields_of_a_newer_program_are_passed_over_and_roles_are_not() {
+        let new = json!({ "text": "a", "thinking": "b", "calls": [
+            { "id": "t1-s1-1", "tool": "bash", "arguments": { "command": "true" }, "nice": 3 },
+        ] });
+        let reply = Reply { text: "a".to_owned(), calls: vec![call()] };
+        assert_eq!(read::<Reply>(new).unwrap(), reply);
+        // Nothing that was said may be lost unseen.
+        assert!(read::<Message>(json!({ "role": "developer", "text": "a" })).is_err());
+        // An id that no program could have written is refused, not carried along.
+        assert!(read::<ToolResult>(json!({ "id": "../x", "text": "a" })).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_stored_is_what_is_read(
+            text in any::<String>(),
+            argument in any::<String>(),
+            number in any::<i64>(),
+            failed in any::<bool>(),
+        ) {
+            let mut call = call();
+            call.arguments = json!({ "text": argument, "number": number, "list": [null, true] });
+            let id = call.id.clone();
+            for message in [
+                Message::User {
+                    from: text.clone(),
+                    sort: MailKind::Mail,
+                    text: text.clone(),
+                    opens_turn: failed,
+                },
+                Message::Assistant(Reply { text: text.clone(), calls: vec![call.clone(), call] }),
+                Message::Tool(ToolResult { id, text, structured: Some(json!(number)), failed }),
+            ] {
+                let stored = serde_json::to_string(&message).unwrap();
+                prop_assert_eq!(serde_json::from_str::<Message>(&stored).unwrap(), message);
+            }
+        }
+    }
+}

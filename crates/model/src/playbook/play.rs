@@ -53,8 +53,8 @@ impl Playbook {
         let matching = |agent: &&Agent| agent.path.is_match(path.as_str());
         let Some(agent) = self.agents.iter().find(matching) else {
             return Err(ModelError::NoReply(format!(
-                "no agent of the playbook has a path that {path} matches, and it heard {:?}; add an \
-                 [[agent]] with path = \"{path}\"",
+                "no agent of the playbook is for {path}, which heard {:?}; add an [[agent]] with \
+                 path = \"{path}\"",
                 start()
             )));
         };

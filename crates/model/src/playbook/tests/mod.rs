@@ -1,1 +1,6 @@
 mod errors;
+mod guide;
+mod plays;
+mod properties;
+mod stage;
+mod waits;
