@@ -1,7 +1,12 @@
 //! Run one turn of an agent: drivers, the loop over a model, tools.
 
+mod conversation;
 pub mod driver;
+mod looping;
 pub mod port;
+pub mod prompt;
+pub mod tools;
 
 pub use driver::{Driver, Turn, TurnEnd};
-pub use port::{Ask, Asked, Entry, Port, SessionTool};
+pub use looping::{Loop, MOST_STEPS};
+pub use port::{Ask, Asked, Entry, Port, SessionTool, Told};

@@ -1,0 +1,201 @@
+//! stead's own loop: a model is asked, what it says is recorded, its calls are run, and so on until
+//! it says something without a call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use stead_core::event::Outcome;
+use stead_core::refusal::{Refusal, RefusalKind};
+use stead_model::{Model, Reply, Request};
+
+use crate::conversation::{Conversation, last_word};
+use crate::driver::{Driver, Turn, TurnEnd};
+use crate::port::{Ask, Entry, Told};
+use crate::prompt;
+use crate::tools::{Tools, YIELD_AFTER, catalogue, unexpected};
+
+/// The most replies of one turn: an agent that goes in circles ends there.
+pub const MOST_STEPS: u32 = 1000;
+
+/// The loop over a model.
+#[derive(Debug)]
+pub struct Loop<M: ?Sized> {
+    yield_after: Duration,
+    most_steps: u32,
+    model: Arc<M>,
+}
+
+/// Why a turn ends without the agent's last word.
+enum Cut {
+    Cancelled,
+    Failed(String),
+}
+
+impl From<Refusal> for Cut {
+    fn from(refusal: Refusal) -> Self {
+        Self::Failed(refusal.line)
+    }
+}
+
+impl<M: Model + ?Sized> Loop<M> {
+    /// A loop over this model.
+    pub fn new(model: Arc<M>) -> Self {
+        Self { model, yield_after: YIELD_AFTER, most_steps: MOST_STEPS }
+    }
+
+    /// The same, but `bash` answers after so long that its command goes on.
+    #[must_use]
+    pub fn yield_after(self, yield_after: Duration) -> Self {
+        Self { yield_after, ..self }
+    }
+
+    /// The same, but with another bound on the replies of a turn.
+    #[must_use]
+    pub fn most_steps(self, most_steps: u32) -> Self {
+        Self { most_steps, ..self }
+    }
+
+    /// Goes on until the agent's last word. `said` is the last text it said in this turn.
+    async fn steps(
+        &self,
+        turn: &Turn,
+        tools: &mut Tools,
+        said: &mut String,
+    ) -> Result<String, Cut> {
+        let mut entries = ask_entries(turn, Ask::Conversation).await?;
+        let news = ask_entries(turn, Ask::Boundary).await?;
+        entries.extend(news.into_iter().filter(|entry| matches!(entry, Entry::Heard { .. })));
+        if let Some(text) = last_word(&entries, turn.id) {
+            return Ok(text.to_owned());
+        }
+        let mut conversation = Conversation::of(&entries);
+        drop(entries);
+        let instructions = prompt::instructions(turn);
+        let specs: Vec<_> = catalogue().iter().map(crate::tools::Tool::spec).collect();
+        for step in 0..self.most_steps {
+            if step > 0 {
+                ask_entries(turn, Ask::Boundary).await?.iter().for_each(|e| conversation.hear(e));
+            }
+            let request = Request {
+                agent: turn.path.clone(),
+                instructions: instructions.clone(),
+                messages: std::mem::take(&mut conversation.messages),
+                tools: specs.clone(),
+            };
+            let reply = self.reply(turn, &request, &conversation).await;
+            conversation.messages = request.messages;
+            let reply = reply?;
+            match record(turn, Ask::Say(reply.clone())).await {
+                Ok(()) => {}
+                // It must hear that first; what it said without knowing is not recorded.
+                Err(Refused::Because(refusal)) if refusal.kind == RefusalKind::MailWaiting => {
+                    continue;
+                }
+                Err(refused) => return Err(refused.into()),
+            }
+            if !reply.text.is_empty() {
+                said.clone_from(&reply.text);
+            }
+            if reply.calls.is_empty() {
+                return Ok(reply.text);
+            }
+            conversation.say(reply.clone());
+            for call in reply.calls {
+                tracing::debug!(agent = %turn.path, call = %call.id, tool = %call.tool, "a call");
+                let result = tools.run(call).await.ok_or(Cut::Cancelled)?;
+                record(turn, Ask::Answer(result.clone())).await?;
+                conversation.answer(result);
+            }
+        }
+        Err(Cut::Failed(format!(
+            "the turn took {} steps without an end; it was ended there",
+            self.most_steps
+        )))
+    }
+
+    async fn reply(
+        &self,
+        turn: &Turn,
+        request: &Request,
+        conversation: &Conversation,
+    ) -> Result<Reply, Cut> {
+        let reply = turn.cancel.run_until_cancelled(self.model.reply(request)).await;
+        let reply = reply.ok_or(Cut::Cancelled)?.map_err(|error| Cut::Failed(error.to_string()))?;
+        // A result is found by its call's id, so one id twice would mix up two results.
+        match conversation.repeated(&reply) {
+            Some(id) => Err(Cut::Failed(format!("the model gave two calls the id {id}"))),
+            None => Ok(reply),
+        }
+    }
+}
+
+#[async_trait]
+impl<M: Model + ?Sized + 'static> Driver for Loop<M> {
+    /// A completed turn waits for the commands it left running, each within its own limit; any
+    /// other end, a cancel above all, ends them first.
+    async fn run(&self, turn: Turn) -> TurnEnd {
+        let mut tools = Tools::new(turn.clone(), self.yield_after);
+        let mut said = String::new();
+        let end = self.steps(&turn, &mut tools, &mut said).await;
+        let end = match end {
+            Ok(result) => {
+                tools.shells.finish(&turn.cancel).await;
+                if turn.cancel.is_cancelled() {
+                    said = result;
+                    Err(Cut::Cancelled)
+                } else {
+                    Ok(result)
+                }
+            }
+            cut => cut,
+        };
+        tools.shells.end().await;
+        match end {
+            Ok(result) => TurnEnd { outcome: Outcome::Completed, result, reason: None },
+            Err(Cut::Cancelled) => TurnEnd {
+                outcome: Outcome::Interrupted,
+                result: said,
+                reason: Some("the turn was interrupted".to_owned()),
+            },
+            Err(Cut::Failed(reason)) => {
+                TurnEnd { outcome: Outcome::Errored, result: said, reason: Some(reason) }
+            }
+        }
+    }
+}
+
+enum Refused {
+    Cancelled,
+    Because(Refusal),
+}
+
+impl From<Refused> for Cut {
+    fn from(refused: Refused) -> Self {
+        match refused {
+            Refused::Cancelled => Self::Cancelled,
+            Refused::Because(refusal) => refusal.into(),
+        }
+    }
+}
+
+async fn ask(turn: &Turn, ask: Ask) -> Result<Told, Refused> {
+    match turn.cancel.run_until_cancelled(turn.port.ask(ask)).await {
+        None => Err(Refused::Cancelled),
+        Some(told) => told.map_err(Refused::Because),
+    }
+}
+
+async fn ask_entries(turn: &Turn, what: Ask) -> Result<Vec<Entry>, Refused> {
+    match ask(turn, what).await? {
+        Told::Entries(entries) => Ok(entries),
+        other => Err(Refused::Because(unexpected(&other))),
+    }
+}
+
+async fn record(turn: &Turn, what: Ask) -> Result<(), Refused> {
+    match ask(turn, what).await? {
+        Told::Recorded => Ok(()),
+        other => Err(Refused::Because(unexpected(&other))),
+    }
+}

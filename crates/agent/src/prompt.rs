@@ -1,0 +1,134 @@
+//! What stead itself says to a model.
+
+use std::borrow::Cow;
+
+use stead_core::event::{CallFate, MailKind, Sender};
+use stead_core::id::CallId;
+use stead_core::layout::Access;
+use stead_model::ToolResult;
+
+use crate::driver::Turn;
+use crate::tools::display;
+
+/// The most characters of a RESULT that stand in its parent's conversation (A10.5).
+pub const LONGEST_RESULT: usize = 32_768;
+
+/// The instructions of a turn.
+pub(crate) fn instructions(turn: &Turn) -> String {
+    let mut text = format!(
+        "You are {path}, an agent of a team that stead runs on a person's machine. You act through \
+         your tools only.\n\nYour directory is {directory}: relative paths and every command start \
+         there; a `cd` lasts for its command only.\nThe working roots:\n",
+        path = turn.path,
+        directory = display(turn.directory.as_path()),
+    );
+    for root in &turn.roots {
+        let access = match root.access {
+            Access::Read => "read only",
+            Access::Write => "read and write",
+        };
+        let directory = display(root.directory.as_path());
+        text.push_str(&format!("- {}: {directory} ({access})\n", root.slot));
+    }
+    let end = match turn.path.parent() {
+        Some(parent) => format!(
+            "Your last message, the one without a call, ends your turn and goes to {parent} as your \
+             RESULT."
+        ),
+        None => "Your last message, the one without a call, ends your turn and is what the person \
+                 reads."
+            .to_owned(),
+    };
+    text.push_str(&format!(
+        "\nAgents are addressed by path. {root} speaks with the person. A target that begins with \
+         `/` is a whole path; any other is below you, so `x` means {path}/x. Names are never \
+         guessed: use the path that `agent` answered or `list_agents` shows. Mail and RESULTs come \
+         to you as messages before your next step.\n{end} Commands that you started end with the \
+         turn: a server that must live on has no place in it yet.\n",
+        root = stead_core::path::AgentPath::root(),
+        path = turn.path,
+    ));
+    text
+}
+
+/// A sender as models see it.
+pub(crate) fn sender(from: &Sender) -> String {
+    match from {
+        Sender::Person => "person".to_owned(),
+        Sender::Stead => "stead".to_owned(),
+        Sender::Agent(path) => path.to_string(),
+    }
+}
+
+/// What was heard, as it stands in the conversation. Sender and sort stand beside it; a long RESULT
+/// is cut.
+pub(crate) fn heard(from: &Sender, sort: MailKind, text: &str) -> String {
+    match sort {
+        MailKind::Result => {
+            let pointer = format!("stead log {}", sender(from));
+            inline(text, LONGEST_RESULT, &pointer).into_owned()
+        }
+        MailKind::Mail | MailKind::User | MailKind::Execution => text.to_owned(),
+    }
+}
+
+/// The text itself, or head and tail of it with the way to the whole, `limit` characters in all.
+/// Counted in characters (Unicode scalar values), so no character is broken.
+pub fn inline<'a>(text: &'a str, limit: usize, pointer: &str) -> Cow<'a, str> {
+    let count = text.chars().count();
+    if count <= limit {
+        return Cow::Borrowed(text);
+    }
+    // The number in the note is at most `count`: with it, the note is at its longest.
+    let note = |left_out| format!("\n[stead: {left_out} characters left out; the whole: {pointer}]\n");
+    let room = limit.saturating_sub(note(count).chars().count());
+    let head: String = text.chars().take(room.div_ceil(2)).collect();
+    let tail: String = text.chars().skip(count.saturating_sub(room / 2)).collect();
+    let cut = head + &note(count.saturating_sub(room)) + &tail;
+    // A limit below the note's own length leaves the beginning of the note.
+    Cow::Owned(cut.chars().take(limit).collect())
+}
+
+/// The result of a call that has none: only what is known.
+pub(crate) fn unanswered(call: &CallId, fate: CallFate) -> ToolResult {
+    let text = match fate {
+        CallFate::NotStarted => "this call was not started; safe to call again",
+        CallFate::Unknown => {
+            "the turn ended during this call: its outcome is unknown; look before you repeat it"
+        }
+    };
+    ToolResult { id: call.clone(), text: text.to_owned(), structured: None, failed: true }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use stead_core::path::AgentPath;
+
+    use super::*;
+
+    #[test]
+    fn a_long_result_is_cut_in_its_middle_and_points_to_the_whole() {
+        let child = Sender::Agent(AgentPath::parse("/root/a").unwrap());
+        let long = format!("{}{}", "内".repeat(20_000), "é".repeat(20_000));
+        let cut = heard(&child, MailKind::Result, &long);
+        assert_eq!(cut.chars().count(), LONGEST_RESULT);
+        assert!(cut.starts_with("内内") && cut.ends_with("éé"));
+        assert!(cut.contains("the whole: stead log /root/a]"));
+        assert_eq!(heard(&child, MailKind::Mail, &long), long);
+        let exact = "内".repeat(LONGEST_RESULT);
+        assert_eq!(heard(&child, MailKind::Result, &exact), exact);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+        #[test]
+        fn field_nam_08_a_cut_at_any_width_breaks_nothing(text in "\\PC{0,300}", limit in 0_usize..400) {
+            let cut = inline(&text, limit, "there");
+            prop_assert!(cut.chars().count() <= limit);
+            if text.chars().count() <= limit {
+                prop_assert_eq!(cut.as_ref(), text.as_str());
+            }
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The arguments of the tools, as types; their schemas are what a model is shown.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Number, Value};
+
+/// `read`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadArguments {
+    /// The file, absolute or relative to your directory.
+    #[schemars(length(min = 1, max = 4096))]
+    pub path: String,
+    /// The first line to show, counted from 1; default 1.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub offset: Option<u64>,
+    /// The most lines to show; default 2000.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub limit: Option<u64>,
+}
+
+/// `write`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WriteArguments {
+    /// The file, absolute or relative to your directory.
+    #[schemars(length(min = 1, max = 4096))]
+    pub path: String,
+    /// The whole new content.
+    #[schemars(length(max = 4_194_304))]
+    pub content: String,
+}
+
+/// `edit`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct EditArguments {
+    /// The file, absolute or relative to your directory.
+    #[schemars(length(min = 1, max = 4096))]
+    pub path: String,
+    /// The exact text to replace, with enough around it to stand once in the file.
+    #[schemars(length(min = 1, max = 1_048_576))]
+    pub old: String,
+    /// The text to put there.
+    #[schemars(length(max = 1_048_576))]
+    pub new: String,
+    /// Replace every occurrence instead of exactly one.
+    pub all: Option<bool>,
+}
+
+/// `list`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListArguments {
+    /// The folder; default your directory.
+    #[schemars(length(min = 1, max = 4096))]
+    pub path: Option<String>,
+    /// How many levels to go down; default 2.
+    #[schemars(range(min = 1, max = 64))]
+    pub depth: Option<u64>,
+}
+
+/// `search`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SearchArguments {
+    /// A regular expression, matched within one line.
+    #[schemars(length(min = 1, max = 4096))]
+    pub pattern: String,
+    /// The file or folder to search; default your directory.
+    #[schemars(length(min = 1, max = 4096))]
+    pub path: Option<String>,
+    /// Only files whose path below that folder matches, as in `*.rs` or `src/**/*.toml`.
+    #[schemars(length(min = 1, max = 1024))]
+    pub glob: Option<String>,
+    /// Take the pattern as plain text.
+    pub literal: Option<bool>,
+    /// Take upper and lower case as equal.
+    pub ignore_case: Option<bool>,
+    /// The most matching lines to show; default 200.
+    #[schemars(range(min = 1, max = 2000))]
+    pub limit: Option<u64>,
+}
+
+/// `bash`, as a model writes it
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BashArguments {
+    /// The command line to start.
+    #[schemars(length(min = 1, max = 100_000))]
+    pub command: Option<String>,
+    /// End the command after so many milliseconds; default 120000.
+    #[schemars(range(min = 1, max = 600_000))]
+    pub timeout_ms: Option<u64>,
+    /// Instead of a command: the number of a shell that is still running.
+    #[schemars(range(min = 1, max = 4_294_967_295_u64))]
+    pub shell: Option<u32>,
+    /// With `shell`: end it now.
+    pub stop: Option<bool>,
+}
+
+/// `agent`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AgentArguments {
+    /// A free-form name; the new agent's address is made from it.
+    #[schemars(length(min = 1, max = 1000))]
+    pub task_name: String,
+    /// The whole assignment; the new agent knows nothing else of what you know.
+    #[schemars(length(min = 1, max = 1_048_576))]
+    pub message: String,
+    /// A configured role; default yours.
+    #[schemars(length(min = 1, max = 64))]
+    pub role: Option<String>,
+    /// Its directory, absolute or relative to yours; default yours.
+    #[schemars(length(min = 1, max = 4096))]
+    pub working_directory: Option<String>,
+}
+
+/// `send_message`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SendArguments {
+    /// The agent's address: `/root/…`, or the names below yours.
+    #[schemars(length(min = 1, max = 4096))]
+    pub target: String,
+    /// The text.
+    #[schemars(length(min = 1, max = 1_048_576))]
+    pub message: String,
+    /// Also give an idle agent a turn to act on it.
+    pub wake: Option<bool>,
+}
+
+/// `wait_agent`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WaitArguments {
+    /// How long to wait at most, in milliseconds: 10000 to 3600000, default 30000.
+    #[serde(default)]
+    pub timeout_ms: Timeout,
+}
+
+/// `interrupt_agent`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InterruptArguments {
+    /// The agent's address: `/root/…`, or the names below yours.
+    #[schemars(length(min = 1, max = 4096))]
+    pub target: String,
+}
+
+/// `list_agents`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListAgentsArguments {
+    /// Only this canonical address and what is below it.
+    #[schemars(length(min = 1, max = 4096))]
+    pub path_prefix: Option<String>,
+}
+
+/// `task_write`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TaskWriteArguments {
+    /// The tasks to make (without `id`) or to change (with it), all or none.
+    #[schemars(length(max = 256))]
+    pub tasks: Vec<TaskElement>,
+    /// Short status notes beside an owner's open tasks.
+    #[schemars(length(max = 256))]
+    pub notes: Option<Vec<NoteElement>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TaskElement {
+    /// Which task to change; leave it out to make one.
+    #[schemars(range(min = 1, max = 4_294_967_295_u64))]
+    pub id: Option<u32>,
+    /// One line; needed for a new task.
+    #[schemars(length(min = 1, max = 1000))]
+    pub subject: Option<String>,
+    /// More about it.
+    #[schemars(length(max = 16_384))]
+    pub description: Option<String>,
+    /// How far it is.
+    pub status: Option<StatusName>,
+    /// Whose it is: an agent's address, a free label, or empty for the shared list; default you.
+    #[schemars(length(max = 4096))]
+    pub owner: Option<String>,
+    /// The numbers of the tasks that must be completed first.
+    #[schemars(length(max = 256), inner(range(min = 1, max = 4_294_967_295_u64)))]
+    pub blocked_by: Option<Vec<u32>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum StatusName {
+    Pending,
+    InProgress,
+    Completed,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoteElement {
+    /// Whose tasks it speaks of: an agent's address, a label, or empty for the shared list; default you.
+    #[schemars(length(max = 4096))]
+    pub owner: Option<String>,
+    /// The note; empty clears it.
+    #[schemars(length(max = 16_384))]
+    pub note: String,
+}
+
+/// `task_list`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoArguments {}
+
+/// A waiting time as models write it: a number, digits in a string, an integral float. What cannot
+/// be read as one is the default (A6); the session clamps it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Timeout(pub Option<u64>);
+
+impl JsonSchema for Timeout {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Timeout".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({ "type": ["number", "string", "null"], "maxLength": 32 })
+    }
+}
+
+impl<'de> Deserialize<'de> for Timeout {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self(match Value::deserialize(deserializer)? {
+            Value::Number(number) => whole(&number),
+            Value::String(text) => text.trim().parse().ok().and_then(|number| whole(&number)),
+            _ => None,
+        }))
+    }
+}
+
+/// A whole number of milliseconds; below zero is zero, and out of range the largest there is.
+fn whole(number: &Number) -> Option<u64> {
+    let float = number.as_f64().filter(|f| f.fract() == 0.0)?;
+    // Decimal digits instead of a cast.
+    let digits = || format!("{float:.0}").parse().unwrap_or(u64::MAX);
+    Some(if float <= 0.0 { 0 } else { number.as_u64().unwrap_or_else(digits) })
+}

@@ -1,0 +1,23 @@
+//! The tools of stead's own loop: what a model is shown, how its calls are read, and what they do.
+
+mod arguments;
+mod authority;
+mod bash;
+mod catalogue;
+mod edit;
+mod list;
+mod output;
+mod read;
+mod run;
+mod schema;
+mod search;
+mod shells;
+mod write;
+
+pub use arguments::{
+    EditArguments, ListArguments, ReadArguments, SearchArguments, WriteArguments,
+};
+pub use catalogue::{BashCall, Tool, ToolCallParsed, catalogue};
+pub(crate) use authority::display;
+pub(crate) use run::{Tools, unexpected};
+pub use shells::{LONGEST_LIMIT, USUAL_LIMIT, YIELD_AFTER};
