@@ -79,9 +79,9 @@ fn takers_never_hold_a_file_that_was_removed() {
                     let limit = Duration::from_secs(30);
                     let lock = Lock::exclusive_within(&path, "turn", limit).unwrap().unwrap();
                     assert_eq!(inside.fetch_add(1, std::sync::atomic::Ordering::SeqCst), 0);
-                    fs::remove_file(&path).unwrap();
-                    // From here on others may lock a new file at the path.
                     inside.fetch_sub(1, std::sync::atomic::Ordering::SeqCst);
+                    // From here on others may lock a new file at the path.
+                    fs::remove_file(&path).unwrap();
                     drop(lock);
                 }
             });

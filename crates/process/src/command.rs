@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
@@ -9,9 +10,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// A command and its bounds. Nothing is inherited: neither environment nor directory nor open
-/// files. Its standard input is `/dev/null`.
-#[derive(Debug)]
+/// A command and its bounds. Neither environment nor directory nor open files are inherited; umask
+/// and resource limits are those with which the spawner was started. Its standard input is
+/// `/dev/null`, its signals are as by default, and it leads a session without a terminal.
 pub struct Command {
     /// The program: a name looked up in `PATH` of [`environment`](Self::environment), or a path,
     /// where a relative one starts at [`directory`](Self::directory).
@@ -37,6 +38,18 @@ pub struct Command {
     /// the command never gets it. The caller closes its own (by dropping this command) if the
     /// supervisor shall be the only holder.
     pub held: Option<OwnedFd>,
+}
+
+/// Says neither arguments nor environment, which may hold secrets.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command")
+            .field("program", &self.program)
+            .field("directory", &self.directory)
+            .field("time_limit", &self.time_limit)
+            .field("log", &self.log)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Bytes that are text most of the time: JSON gets a string then, else an array of numbers.

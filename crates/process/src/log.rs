@@ -65,7 +65,7 @@ impl Log {
             }
         }
         let skipped = rest.len().saturating_sub(self.tail_room);
-        let kept = rest.iter().skip(skipped);
+        let kept = rest.get(skipped..).unwrap_or_default();
         let excess = (self.tail.len() + kept.len()).saturating_sub(self.tail_room);
         self.tail.drain(..excess.min(self.tail.len()));
         self.tail.extend(kept);

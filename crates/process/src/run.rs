@@ -22,7 +22,8 @@ pub enum How {
     TimedOut,
     /// [`Run::stop`] was called, and its tree was ended.
     Stopped,
-    /// Its supervisor or the spawner died; its tree was ended, its exit code is not known.
+    /// Its supervisor or the spawner died; its tree was ended, its exit code is not known. If it
+    /// was the supervisor, nothing was counted either, and the log lacks its tail.
     Lost,
 }
 

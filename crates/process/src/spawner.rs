@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use rustix::net::sockopt::Timeout;
 use stead_core::step::{self, Moment};
 
 use crate::command::Command;
@@ -101,6 +102,9 @@ impl Spawner {
     pub fn start(program: &Path, arguments: &[&OsStr]) -> Result<Self, SpawnError> {
         let failed = |source| SpawnError::Spawner { program: program.to_owned(), source };
         let (mine, theirs) = wire::pair().map_err(failed)?;
+        // A stopped spawner would otherwise hold up its callers once the socket is full.
+        rustix::net::sockopt::set_socket_timeout(&mine, Timeout::Send, Some(PATIENCE))
+            .map_err(|error| failed(error.into()))?;
         step::pass("process.spawner-start", Moment::Before);
         let mut child = std::process::Command::new(program)
             .args(arguments)
@@ -138,6 +142,7 @@ impl Spawner {
         wire::send_request(self.socket.as_fd(), command.into(), theirs.as_fd(), held).map_err(
             |error| match error.raw_os_error() {
                 Some(libc::EPIPE | libc::ECONNRESET) => SpawnError::Gone(self.identity.pid),
+                Some(libc::EAGAIN) => SpawnError::NoAnswer((&command.program).into()),
                 _ => failed(error),
             },
         )?;

@@ -347,33 +347,36 @@ impl Watch {
         }
     }
 
-    /// Reads once. Gives whether there may be more now.
-    fn read_some(&mut self) -> bool {
-        let Some(output) = &mut self.output else { return false };
-        match output.read(&mut self.buffer) {
-            Ok(0) => {}
-            Ok(length) => {
-                self.log.take(self.buffer.get(..length).unwrap_or_default());
-                return true;
+    /// Reads what is there now, but at most once; gives how much it was.
+    fn read_some(&mut self) -> usize {
+        let Some(output) = &mut self.output else { return 0 };
+        loop {
+            match output.read(&mut self.buffer) {
+                Ok(length) if length > 0 => {
+                    self.log.take(self.buffer.get(..length).unwrap_or_default());
+                    return length;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return 0,
+                Ok(_) | Err(_) => {
+                    self.output = None;
+                    return 0;
+                }
             }
-            Err(error)
-                if matches!(
-                    error.kind(),
-                    io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-                ) =>
-            {
-                return error.kind() == io::ErrorKind::Interrupted;
-            }
-            Err(_) => {}
         }
-        self.output = None;
-        false
     }
 
-    /// Reads what is in the pipe, but not for ever what an escaped process goes on writing.
+    /// Reads what is in the pipe, but not for ever what an escaped process goes on writing: what
+    /// was in it before is not more than it can hold.
     fn drain(&mut self) {
-        let until = Instant::now() + LEAK_GRACE;
-        while self.read_some() && Instant::now() < until {}
+        let held = self.output.as_ref().map(rustix::pipe::fcntl_getpipe_size);
+        let mut left = held.and_then(Result::ok).unwrap_or(PIPE_SIZE);
+        while left > 0 {
+            match self.read_some() {
+                0 => return,
+                length => left = left.saturating_sub(length),
+            }
+        }
     }
 
     fn finish(self, held: Option<OwnedFd>) -> i32 {

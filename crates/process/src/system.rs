@@ -53,6 +53,8 @@ pub(crate) fn child_signals() -> io::Result<OwnedFd> {
     // SAFETY: `sigemptyset` makes the set whole before it is read; all pointers are to live locals
     // or null where the call allows it; the descriptor is fresh, so it is ours to own.
     unsafe {
+        // Whoever started us may have had SIGCHLD ignored, which would lose every exit status.
+        libc::signal(libc::SIGCHLD, libc::SIG_DFL);
         libc::sigemptyset(set.as_mut_ptr());
         libc::sigaddset(set.as_mut_ptr(), libc::SIGCHLD);
         if libc::sigprocmask(libc::SIG_BLOCK, set.as_ptr(), ptr::null_mut()) != 0 {

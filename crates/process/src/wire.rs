@@ -136,11 +136,13 @@ impl Packet {
     /// The order within, and the descriptor to hold.
     pub(crate) fn into_order(mut self) -> io::Result<(Order, Option<OwnedFd>)> {
         let request: Request = self.parse()?;
-        let held = if request.holds { self.fds.pop() } else { None };
+        // A descriptor that got lost on the way (too many are open here) must not be forgotten: it
+        // is a lock that somebody relies on.
+        let held = if request.holds { Some(self.fds.pop().ok_or(Errno::MFILE)?) } else { None };
         if let Some(order) = request.inline {
             return Ok((order, held));
         }
-        let mut file = File::from(self.fds.pop().ok_or(io::ErrorKind::InvalidData)?);
+        let mut file = File::from(self.fds.pop().ok_or(Errno::MFILE)?);
         let mut bytes = Vec::new();
         file.rewind()?;
         file.read_to_end(&mut bytes)?;
@@ -162,8 +164,9 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Packet>> {
             RecvFlags::CMSG_CLOEXEC,
         ) {
             Ok(message) => break message.bytes,
-            Err(Errno::INTR) => {}
-            Err(Errno::CONNRESET) => return Ok(None),
+            // A reset says once that the other end was closed with something of ours unread; what
+            // it had sent before is still to be read.
+            Err(Errno::INTR | Errno::CONNRESET) => {}
             Err(error) => return Err(error.into()),
         }
     };

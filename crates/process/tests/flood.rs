@@ -74,6 +74,17 @@ fn field_out_03() {
     bench.assert_none_left();
 }
 
+/// A full disk neither ends the run nor is it hidden.
+#[test]
+fn a_log_that_cannot_be_written_is_counted_as_omitted() {
+    let (bench, spawner) = (Bench::new(), start_spawner());
+    let mut command = bench.bash("head -c 1M /dev/zero; exit 8");
+    command.log = "/dev/full".into();
+    let run = outcome(&spawner, &command);
+    assert!(is_clean(&run, 8), "{run:?}");
+    assert_eq!((run.bytes, run.omitted), (1 << 20, 1 << 20));
+}
+
 #[test]
 fn field_out_05() {
     let (bench, spawner) = (Bench::new(), start_spawner());

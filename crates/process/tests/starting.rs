@@ -153,6 +153,20 @@ fn what_is_no_spawner_is_an_error() {
 }
 
 #[test]
+fn a_spawner_started_with_ignored_signals_still_sees_ends() {
+    let bench = Bench::new();
+    let program = std::ffi::OsStr::new(env!("CARGO_BIN_EXE_stead-spawner"));
+    let ignoring = ["--ignore-signal=CHLD", "--block-signal=CHLD,TERM"].map(std::ffi::OsStr::new);
+    let arguments = [ignoring[0], ignoring[1], program];
+    let spawner = Spawner::start(Path::new("/usr/bin/env"), &arguments).unwrap();
+    assert!(is_clean(&outcome(&spawner, &bench.bash("(exit 3); exit $?")), 3));
+    let mut run = spawner.run(&bench.bash("sleep 300 & sleep 300")).unwrap();
+    run.stop().unwrap();
+    assert_eq!(ended(&mut run).how, How::Stopped);
+    bench.assert_none_left();
+}
+
+#[test]
 fn a_lock_is_held_as_long_as_the_run_and_no_longer() {
     let (bench, spawner) = (Bench::new(), start_spawner());
     let path = bench.folder.path().join("lock");
