@@ -1,1 +1,23 @@
-//! See the manifest.
+//! The engine: one live owner a root session, the API over it, recovery; and the client.
+
+pub mod api;
+mod caller;
+mod client;
+mod door;
+mod drivers;
+mod engine;
+mod events;
+mod home;
+mod launch;
+mod serve;
+mod server;
+mod session;
+pub mod text;
+
+pub use client::{Client, EventStream};
+pub use home::Home;
+pub use launch::{Greeting, Launch, connect, find_running, read_record};
+pub use serve::{EngineRecord, Options, read_settings, serve};
+
+/// The build of this program: a digest of its sources.
+pub const BUILD: &str = env!("STEAD_BUILD");

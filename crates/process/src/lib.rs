@@ -11,6 +11,7 @@
 //! poll the descriptor of a [`Run`].
 
 mod command;
+mod detached;
 pub mod environment;
 mod group;
 mod guardian;
@@ -24,6 +25,7 @@ mod system;
 mod wire;
 
 pub use command::Command;
+pub use detached::start_detached;
 pub use group::end_tree;
 pub use guardian::serve_spawner;
 pub use identity::{ProcessIdentity, ancestors, session};

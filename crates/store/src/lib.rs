@@ -17,6 +17,7 @@ mod reader;
 mod request;
 mod sql;
 mod store;
+mod unfinished;
 mod writer;
 
 pub use append::{Append, Appended};

@@ -48,6 +48,9 @@ const FIRST: &str = "
         UNIQUE (stream, seq)
     ) STRICT;
     CREATE UNIQUE INDEX requests ON events (session, request) WHERE request IS NOT NULL;
+    CREATE INDEX turns ON events (session, kind)
+        WHERE kind IN ('turn-started', 'turn-settled', 'agent-reserved', 'agent-published',
+                       'agent-refused');
     CREATE TABLE bodies (
         key INTEGER PRIMARY KEY,
         digest BLOB NOT NULL UNIQUE,

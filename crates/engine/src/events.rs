@@ -1,0 +1,198 @@
+//! A session's events as a stream of lines: what is stored first, then what comes.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use stead_core::event::{BranchEvent, Envelope, Event, Sender, Stream};
+use stead_core::id::{BodyRef, Position, SessionId};
+use stead_core::path::AgentPath;
+use stead_store::Reader;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+
+use crate::api::{EventNotification, EventsParams, Notification};
+use crate::engine::Engine;
+use crate::session::{Handle, Message, Published};
+
+/// How many stored events are read at once.
+const PAGE: usize = 512;
+/// The most characters of a text that go with an event.
+const LONGEST_TEXT: usize = 4096;
+
+/// Sends lines until the client goes, the session's owner ends, or what is stored has been sent
+/// and nothing more is wanted.
+pub(crate) async fn stream(
+    engine: Arc<Engine>,
+    handle: Handle,
+    session: SessionId,
+    params: EventsParams,
+    lines: mpsc::Sender<Vec<u8>>,
+) {
+    // Subscribed before the log is read, so that nothing falls between the two.
+    let mut published = handle.published.subscribe();
+    let attached = if params.attached { Some(Attached::new(&handle).await) } else { None };
+    let mut sender = Lines { engine, session, lines, after: params.after, paths: HashMap::new() };
+    let outcome = async {
+        sender.learn_paths(&handle).await?;
+        sender.stored().await?;
+        sender.send(&Notification::CaughtUp { tip: sender.after }).await?;
+        while params.follow {
+            tokio::select! {
+                () = sender.lines.closed() => return Err(Gone),
+                next = published.recv() => match next {
+                    Ok(Published::Event(envelope, agent)) => sender.event(&envelope, agent).await?,
+                    Ok(Published::Activity(path, activity)) => {
+                        sender.send(&Notification::Activity { path, activity }).await?;
+                    }
+                    // Too slow to be kept up to date: the log has what was missed.
+                    Err(RecvError::Lagged(_)) => sender.stored().await?,
+                    Err(RecvError::Closed) => return Ok(()),
+                }
+            }
+        }
+        Ok::<(), Gone>(())
+    };
+    let _ = outcome.await;
+    drop(attached);
+}
+
+/// The client went, or what it wants cannot be read; the reason was sent.
+struct Gone;
+
+struct Lines {
+    engine: Arc<Engine>,
+    session: SessionId,
+    lines: mpsc::Sender<Vec<u8>>,
+    after: Position,
+    paths: HashMap<SessionId, AgentPath>,
+}
+
+impl Lines {
+    async fn learn_paths(&mut self, handle: &Handle) -> Result<(), Gone> {
+        let tree = handle.ask(Message::Tree).await.map_err(|_| Gone)?;
+        self.paths.extend(tree.agents.into_iter().map(|a| (a.agent, a.path)));
+        Ok(())
+    }
+
+    /// Sends what is stored after what was sent.
+    async fn stored(&mut self) -> Result<(), Gone> {
+        loop {
+            let (session, from) = (self.session.clone(), self.after + 1);
+            let read = self
+                .engine
+                .shared
+                .read(move |reader| {
+                    let records = reader.read(&session, from, PAGE)?;
+                    Ok(records
+                        .into_iter()
+                        .map(|record| {
+                            let text = text_of(reader, &record.envelope.event);
+                            (record.envelope, text)
+                        })
+                        .collect::<Vec<_>>())
+                })
+                .await;
+            let records = match read {
+                Ok(records) => records,
+                Err(refusal) => {
+                    self.send(&Notification::Failed { line: refusal.to_string() }).await?;
+                    return Err(Gone);
+                }
+            };
+            let full = records.len() == PAGE;
+            for (envelope, text) in records {
+                self.notify(&envelope, text).await?;
+            }
+            if !full {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn event(&mut self, envelope: &Envelope, agent: Option<AgentPath>) -> Result<(), Gone> {
+        if envelope.position <= self.after {
+            return Ok(());
+        }
+        if let (Stream::Conversation(id), Some(path)) = (&envelope.stream, agent) {
+            self.paths.insert(id.clone(), path);
+        }
+        let event = envelope.event.clone();
+        let text =
+            self.engine.shared.read(move |reader| Ok(text_of(reader, &event))).await.ok().flatten();
+        self.notify(envelope, text).await
+    }
+
+    async fn notify(&mut self, envelope: &Envelope, text: Option<String>) -> Result<(), Gone> {
+        if let Event::Branch(BranchEvent::AgentReserved { agent, path, .. }) = &envelope.event {
+            self.paths.insert(agent.clone(), path.clone());
+        }
+        let conversation = match &envelope.stream {
+            Stream::Control => None,
+            Stream::Conversation(id) => self.paths.get(id).cloned(),
+        };
+        let Ok(stored) = envelope.event.encode() else { return Ok(()) };
+        let notification = EventNotification {
+            position: envelope.position,
+            at: envelope.at,
+            conversation,
+            kind: stored.kind,
+            body: serde_json::from_str(&stored.body).unwrap_or_default(),
+            text,
+            by: author(&envelope.event),
+        };
+        self.after = envelope.position;
+        self.send(&Notification::Event(Box::new(notification))).await
+    }
+
+    async fn send(&self, notification: &Notification) -> Result<(), Gone> {
+        let Ok(mut line) = serde_json::to_vec(notification) else { return Ok(()) };
+        line.push(b'\n');
+        self.lines.send(line).await.map_err(|_| Gone)
+    }
+}
+
+/// The text that an event refers to, cut for a line.
+fn text_of(reader: &Reader, event: &Event) -> Option<String> {
+    let Event::Branch(event) = event else { return None };
+    let body: BodyRef = match event {
+        BranchEvent::AgentReserved { message, .. } => *message,
+        BranchEvent::MailStored { body, .. }
+        | BranchEvent::Heard { body, .. }
+        | BranchEvent::Said { body, .. }
+        | BranchEvent::Answered { body, .. } => *body,
+        BranchEvent::TurnSettled { result, .. } => (*result)?,
+        _ => return None,
+    };
+    let text = crate::session::body_text(reader, body).ok()?;
+    Some(text.chars().take(LONGEST_TEXT).collect())
+}
+
+fn author(event: &Event) -> Option<Sender> {
+    let Event::Branch(event) = event else { return None };
+    match event {
+        BranchEvent::MailStored { from, .. } | BranchEvent::Heard { from, .. } => {
+            Some(from.clone())
+        }
+        BranchEvent::TasksWritten { by, .. } => Some(by.clone()),
+        _ => None,
+    }
+}
+
+/// A subscriber that can answer permission requests, for as long as it is there.
+struct Attached(Handle);
+
+impl Attached {
+    async fn new(handle: &Handle) -> Self {
+        let _ = handle.sender.send(Message::Attached).await;
+        Self(handle.clone())
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        let sender = self.0.sender.clone();
+        tokio::spawn(async move {
+            let _ = sender.send(Message::Detached).await;
+        });
+    }
+}

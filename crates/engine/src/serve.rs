@@ -1,0 +1,203 @@
+//! The life of an engine: take the home, recover, listen, end.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use stead_core::refusal::{Refusal, RefusalKind};
+use stead_core::settings::Settings;
+use stead_files::{Lock, holder, is_network_file_system, private_dir, replace};
+use stead_process::{ProcessIdentity, Spawner};
+use stead_store::Store;
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::caller::Behind;
+use crate::door::{Doors, listen};
+use crate::drivers::Drivers;
+use crate::engine::Engine;
+use crate::home::Home;
+use crate::server;
+use crate::session::Shared;
+
+/// How long an engine that nobody uses stays.
+const IDLE: Duration = Duration::from_secs(600);
+/// How often an engine looks whether it is still needed.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// What it takes to serve a home.
+pub struct Options {
+    /// The home.
+    pub home: Home,
+    /// The program and arguments that become the spawner process.
+    pub spawner: (PathBuf, Vec<OsString>),
+    /// The build of the program, as clients compare it.
+    pub build: String,
+}
+
+/// Who serves a home, as `engine.json` has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineRecord {
+    /// Where it listens.
+    pub socket: PathBuf,
+    /// Its process.
+    pub process: ProcessIdentity,
+    /// The program's version.
+    pub version: String,
+    /// The program's build.
+    pub build: String,
+}
+
+/// Serves a home until it is told to stop or nothing needs it. Calls `ready` once it listens.
+///
+/// Refuses, changing nothing, when another engine serves the home, when the home cannot be written
+/// or is on a network file system, and when a newer program wrote it.
+pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
+    let Options { home, spawner, build } = options;
+    let lock = take(&home)?;
+    let store = Store::open(home.data()).map_err(|e| e.refusal())?;
+    let settings = read_settings(&home)?;
+    let socket = home.socket()?;
+    private_dir(home.runtime()).map_err(|e| storage(e.to_string()))?;
+    private_dir(&home.logs()).map_err(|e| storage(e.to_string()))?;
+    let (program, arguments) = spawner;
+    let arguments: Vec<_> = arguments.iter().map(OsString::as_os_str).collect();
+    let spawner = Spawner::start(&program, &arguments).map_err(|e| failed(e.to_string()))?;
+    let record = EngineRecord {
+        socket: socket.clone(),
+        process: ProcessIdentity::of_self().map_err(|e| failed(e.to_string()))?,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        build: build.clone(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|e| failed(e.to_string()))?;
+    let shared = Arc::new(Shared {
+        home: home.clone(),
+        store,
+        spawner: Arc::new(spawner),
+        drivers: Drivers::default(),
+        doors: Doors::default(),
+    });
+    runtime.block_on(live(shared, settings, record, ready))?;
+    // A turn that would not end in time is left to recovery, not waited for.
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    let _ = fs::remove_file(home.engine_record());
+    drop(lock);
+    Ok(())
+}
+
+async fn live(
+    shared: Arc<Shared>,
+    settings: Settings,
+    record: EngineRecord,
+    ready: impl FnOnce(),
+) -> Result<(), Refusal> {
+    let home = shared.home.clone();
+    let engine = Engine::new(shared, settings, record.build.clone());
+    engine.recover().await?;
+    let listener = listen(&record.socket)
+        .map_err(|e| failed(format!("the socket {}: {e}", record.socket.display())))?;
+    let text = serde_json::to_vec_pretty(&record).map_err(|e| failed(e.to_string()))?;
+    replace(&home.engine_record(), &text, Some(0o600)).map_err(|e| storage(e.to_string()))?;
+    let serving = tokio::spawn(server::serve(engine.clone(), listener, Behind::Person));
+    tracing::info!(socket = %record.socket.display(), pid = record.process.pid, "serving");
+    ready();
+    let reason = until_end(&engine, &home, &record).await?;
+    tracing::info!(reason, "ending");
+    engine.end_turns(reason).await;
+    serving.abort();
+    let _ = fs::remove_file(&record.socket);
+    Ok(())
+}
+
+/// Waits for a reason to end, and gives it.
+async fn until_end(
+    engine: &Engine,
+    home: &Home,
+    record: &EngineRecord,
+) -> Result<&'static str, Refusal> {
+    let handler = |kind| signal(kind).map_err(|e| failed(e.to_string()));
+    let mut terminate = handler(SignalKind::terminate())?;
+    let mut interrupt = handler(SignalKind::interrupt())?;
+    let mut stop = engine.stop.subscribe();
+    let mut look = tokio::time::interval(LOOK);
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => return Ok("the engine was stopped"),
+            _ = interrupt.recv() => return Ok("the engine was stopped"),
+            _ = stop.changed() => return Ok("the engine was stopped"),
+            _ = look.tick() => {
+                engine.forget_closed().await;
+                // Somebody removed the home: there is nothing left to serve.
+                if !home.engine_record().exists() && !home.database().exists() {
+                    return Ok("the home was removed");
+                }
+                if !record.socket.exists() {
+                    return Ok("the socket was removed");
+                }
+                if engine.unused() > IDLE && engine.busy().await.is_empty() {
+                    return Ok("nobody needs the engine");
+                }
+            }
+        }
+    }
+}
+
+/// Makes the home and takes its lock.
+fn take(home: &Home) -> Result<Lock, Refusal> {
+    private_dir(home.data()).map_err(|e| {
+        storage(format!("the home {} cannot be used: {e}", home.data().display()))
+            .hint("STEAD_HOME names another folder")
+    })?;
+    if is_network_file_system(home.data()).unwrap_or(false) {
+        return Err(storage(format!(
+            "the home {} is on a network file system, where locks cannot be trusted",
+            home.data().display()
+        ))
+        .hint("set STEAD_HOME to a folder on a disk of this machine"));
+    }
+    let path = home.engine_lock();
+    match Lock::try_exclusive(&path, "serves this home") {
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => {
+            let by = holder(&path)
+                .ok()
+                .flatten()
+                .map_or_else(|| "another engine".to_owned(), |h| h.to_string());
+            Err(Refusal::new(
+                RefusalKind::Unavailable,
+                format!("the home {} is served by {by}", home.data().display()),
+            )
+            .hint("nothing has to be done: every command finds it by itself"))
+        }
+        Err(error) => Err(storage(error.to_string())
+            .hint("`stead doctor` looks at the home; STEAD_HOME names another folder")),
+    }
+}
+
+/// The person's settings; a missing file is an empty one.
+pub fn read_settings(home: &Home) -> Result<Settings, Refusal> {
+    let path = home.settings();
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => return Err(failed(format!("the settings {}: {error}", path.display()))),
+    };
+    Settings::parse(&text).map_err(|e| {
+        Refusal::new(RefusalKind::InvalidArgument, format!("the settings {}: {e}", path.display()))
+            .hint("mend the file; stead never writes it")
+    })
+}
+
+fn storage(line: String) -> Refusal {
+    Refusal::new(RefusalKind::Storage, line)
+}
+
+fn failed(line: String) -> Refusal {
+    Refusal::new(RefusalKind::Failed, line)
+}

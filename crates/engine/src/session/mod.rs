@@ -1,0 +1,16 @@
+//! The one live owner of a root session.
+
+mod actor;
+mod asks;
+mod commit;
+mod conversation;
+mod message;
+mod tools;
+mod turns;
+mod view;
+
+pub(crate) use actor::{Actor, Shared};
+pub(crate) use asks::text_body;
+pub(crate) use commit::load;
+pub(crate) use conversation::body_text;
+pub(crate) use message::{Busy, Handle, Message, Published, Surroundings};
