@@ -43,6 +43,7 @@ pub struct Appended {
 pub(crate) struct Encoded {
     session: SessionId,
     expect: Position,
+    last: Position,
     events: Vec<(Envelope, StoredEvent)>,
     claims: Vec<SessionId>,
     pub(crate) bodies: Vec<Body>,
@@ -60,7 +61,11 @@ impl Encoded {
             return Err(malformed(expect, "it has no events"));
         }
         let mut encoded = Vec::with_capacity(events.len());
-        for (position, envelope) in (expect.saturating_add(1)..).zip(events) {
+        let mut last = expect;
+        for envelope in events {
+            let position =
+                last.checked_add(1).ok_or_else(|| malformed(last, "no number is left"))?;
+            last = position;
             if envelope.position != position {
                 let reason = format!("its number is {}", envelope.position);
                 return Err(malformed(position, &reason));
@@ -69,7 +74,7 @@ impl Encoded {
                 envelope.event.encode().map_err(|e| malformed(position, &e.to_string()))?;
             encoded.push((envelope, stored));
         }
-        Ok(Self { session, expect, events: encoded, claims, bodies })
+        Ok(Self { session, expect, last, events: encoded, claims, bodies })
     }
 
     /// About how many bytes it adds to the transaction.
@@ -87,7 +92,6 @@ impl Encoded {
             claim(connection, id, session)?;
         }
         let mut streams: HashMap<&Stream, (i64, u64)> = HashMap::new();
-        let last = self.expect.saturating_add(u64::try_from(self.events.len()).unwrap_or(u64::MAX));
         for (envelope, stored) in &self.events {
             let (stream, seq) = match streams.entry(&envelope.stream) {
                 Entry::Occupied(known) => known.into_mut(),
@@ -112,7 +116,7 @@ impl Encoded {
                     position,
                 });
             }
-            insert(connection, session, *stream, envelope, stored, envelope.position == last)?;
+            insert(connection, session, *stream, envelope, stored, envelope.position == self.last)?;
         }
         for body in self.bodies.iter().filter(|body| body.is_inline()) {
             let mut statement = connection
@@ -122,7 +126,7 @@ impl Encoded {
                 .execute(params![body.digest().as_bytes(), body.bytes()])
                 .map_err(failed(ACT))?;
         }
-        Ok(Appended { first: self.expect.saturating_add(1), last })
+        Ok(Appended { first: self.expect.saturating_add(1), last: self.last })
     }
 
     /// The session's key, after a check that it stands where the caller thinks.

@@ -40,12 +40,17 @@ enum Way {
     Visitor,
 }
 
+/// The length of SQLite's write-ahead log before anything is written ahead. A writer that was
+/// killed just then leaves it so, and SQLite itself cannot read that without writing.
+const LOG_HEADER: u64 = 32;
+
 /// What shows whether anybody wrote the database file between two looks.
 #[derive(PartialEq, Eq)]
 struct Stamp {
     inode: u64,
     bytes: u64,
     changed: (i64, i64),
+    /// Whether anything is written ahead of it.
     log: bool,
 }
 
@@ -102,8 +107,8 @@ impl Reader {
         }
     }
 
-    /// Without a writer there is no write-ahead log; then the file is read as it is, which needs
-    /// no locks and no files beside it, and holds if nobody wrote it meanwhile.
+    /// Without a writer nothing is written ahead; then the file is read as it is, which needs no
+    /// locks and no files beside it, and holds if nobody wrote it meanwhile.
     fn visit<T>(
         &self,
         read: &impl Fn(&Connection) -> Result<T, StoreError>,
@@ -116,13 +121,11 @@ impl Reader {
                 (true, false) => "mode=ro",
             };
             let outcome = connect(&self.file, options).and_then(|open| in_transaction(&open, read));
-            // With a log, SQLite's own locks keep the read whole; it fails when the last writer
-            // removes the log just as it is opened.
-            let holds = if before.log { outcome.is_ok() } else { true };
-            if holds && (before.log || self.stamp()? == before) {
-                return outcome;
-            }
-            if before.log && self.stamp()?.log {
+            let after = self.stamp()?;
+            // With a log, SQLite's own locks keep the read whole; it can only fail because the
+            // last writer removed the log just as it was opened.
+            let holds = if before.log { outcome.is_ok() || after.log } else { after == before };
+            if holds {
                 return outcome;
             }
         }
@@ -144,7 +147,7 @@ impl Reader {
             inode: found.ino(),
             bytes: found.len(),
             changed: (found.mtime(), found.mtime_nsec()),
-            log: beside(&self.file, "-wal").exists(),
+            log: fs::metadata(beside(&self.file, "-wal")).is_ok_and(|log| log.len() > LOG_HEADER),
         })
     }
 }

@@ -42,9 +42,11 @@ impl Store {
         }
         let lock = take(home)?;
         let file = database(home);
-        match Reader::visitor(home) {
-            Ok(_) | Err(StoreError::Absent(_) | StoreError::Older { .. }) => {}
-            Err(error) => return Err(error),
+        // A look that touches nothing comes first. Whatever else is wrong, the opening below says.
+        if let Err(error @ (StoreError::Newer { .. } | StoreError::Foreign(_))) =
+            Reader::visitor(home)
+        {
+            return Err(error);
         }
         stead_files::private_dir(&home.join("blobs"))?;
         let act = failed("open the store");

@@ -1,4 +1,13 @@
 //! The store as its users see it, on a real database.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "helpers of tests, which clippy does not know as such"
+)]
 
 mod kit;
 
