@@ -185,14 +185,13 @@ impl EventStream {
                 return serde_json::from_slice(&line).map(Some).map_err(|e| broken(&e.to_string()));
             }
             match self.body.frame().await {
-                None => return Ok(None),
                 Some(Ok(frame)) => {
                     if let Some(data) = frame.data_ref() {
                         self.buffer.extend_from_slice(data);
                     }
                 }
-                // The engine went away in the middle of a line or between two.
-                Some(Err(_)) => return Ok(None),
+                // It has ended, or the engine went away.
+                None | Some(Err(_)) => return Ok(None),
             }
         }
     }

@@ -31,14 +31,18 @@ pub(crate) async fn stream(
     // Subscribed before the log is read, so that nothing falls between the two.
     let mut published = handle.published.subscribe();
     let attached = if params.attached { Some(Attached::new(&handle).await) } else { None };
-    let mut sender = Lines { engine, session, lines, after: params.after, paths: HashMap::new() };
+    let mut sender =
+        Lines { engine, session, client: lines, after: params.after, paths: HashMap::new() };
     let outcome = async {
         sender.learn_paths(&handle).await?;
         sender.stored().await?;
         sender.send(&Notification::CaughtUp { tip: sender.after }).await?;
-        while params.follow {
+        if !params.follow {
+            return Ok(());
+        }
+        loop {
             tokio::select! {
-                () = sender.lines.closed() => return Err(Gone),
+                () = sender.client.closed() => return Err(Gone),
                 next = published.recv() => match next {
                     Ok(Published::Event(envelope, agent)) => sender.event(&envelope, agent).await?,
                     Ok(Published::Activity(path, activity)) => {
@@ -50,9 +54,8 @@ pub(crate) async fn stream(
                 }
             }
         }
-        Ok::<(), Gone>(())
     };
-    let _ = outcome.await;
+    let _: Result<(), Gone> = outcome.await;
     drop(attached);
 }
 
@@ -62,7 +65,7 @@ struct Gone;
 struct Lines {
     engine: Arc<Engine>,
     session: SessionId,
-    lines: mpsc::Sender<Vec<u8>>,
+    client: mpsc::Sender<Vec<u8>>,
     after: Position,
     paths: HashMap<SessionId, AgentPath>,
 }
@@ -147,7 +150,7 @@ impl Lines {
     async fn send(&self, notification: &Notification) -> Result<(), Gone> {
         let Ok(mut line) = serde_json::to_vec(notification) else { return Ok(()) };
         line.push(b'\n');
-        self.lines.send(line).await.map_err(|_| Gone)
+        self.client.send(line).await.map_err(|_| Gone)
     }
 }
 

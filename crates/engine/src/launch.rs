@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 use stead_core::env;
+use stead_core::id::SessionId;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_process::start_detached;
 
@@ -66,7 +67,7 @@ pub async fn connect(home: &Home, launch: &Launch) -> Result<Client, Refusal> {
                     wait_gone(&client, engine.pid, deadline).await?;
                 }
                 Ok(engine) => {
-                    let sessions: Vec<&str> = engine.busy.iter().map(|s| s.as_str()).collect();
+                    let sessions: Vec<&str> = engine.busy.iter().map(SessionId::as_str).collect();
                     return Err(Refusal::new(
                         RefusalKind::Unavailable,
                         format!(

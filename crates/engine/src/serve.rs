@@ -23,7 +23,7 @@ use crate::server;
 use crate::session::Shared;
 
 /// How long an engine that nobody uses stays.
-const IDLE: Duration = Duration::from_secs(600);
+const IDLE: Duration = Duration::from_mins(10);
 /// How often an engine looks whether it is still needed.
 const LOOK: Duration = Duration::from_secs(2);
 

@@ -9,7 +9,7 @@ pub fn tasks(list: &TasksResponse) -> String {
     if list.tasks.is_empty() {
         return "no tasks\n".to_owned();
     }
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for task in &list.tasks {
         let status = match task.status {
             Status::Pending => "pending",
@@ -17,15 +17,15 @@ pub fn tasks(list: &TasksResponse) -> String {
             Status::Completed => "completed",
         };
         let owner = String::from(task.owner.clone());
-        text.push_str(&format!("{}. [{status}] {} ({owner})", task.id, task.subject));
-        if !task.blocked_by.is_empty() {
-            let blockers: Vec<String> = task.blocked_by.iter().map(ToString::to_string).collect();
-            text.push_str(&format!(", waits for {}", blockers.join(", ")));
-        }
-        text.push('\n');
+        let blockers: Vec<String> = task.blocked_by.iter().map(ToString::to_string).collect();
+        let waits = match blockers.as_slice() {
+            [] => String::new(),
+            some => format!(", waits for {}", some.join(", ")),
+        };
+        lines.push(format!("{}. [{status}] {} ({owner}){waits}", task.id, task.subject));
     }
     for (owner, note) in &list.notes {
-        text.push_str(&format!("note of {owner}: {note}\n"));
+        lines.push(format!("note of {owner}: {note}"));
     }
-    text
+    lines.join("\n") + "\n"
 }

@@ -201,7 +201,7 @@ impl Actor {
                         let refusal = closing(reason);
                         (item.then)(self, Err(refusal));
                     }
-                    _ => work.push(item),
+                    _ => work.push(*item),
                 }
             }
             Message::Interrupt { caller, target, answer } => {

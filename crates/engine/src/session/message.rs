@@ -66,7 +66,7 @@ pub(crate) enum Busy {
 /// A message to a session's owner.
 pub(crate) enum Message {
     /// Decide a command, in the surroundings of the client that sent it.
-    Do(Work, Option<Surroundings>),
+    Do(Box<Work>, Option<Surroundings>),
     /// End another agent's turn.
     Interrupt {
         caller: Option<AgentPath>,
@@ -143,7 +143,7 @@ impl Handle {
                     let _ = answer.send(outcome);
                 }),
             };
-            Message::Do(work, surroundings)
+            Message::Do(Box::new(work), surroundings)
         })
         .await?
     }

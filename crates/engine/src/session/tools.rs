@@ -100,7 +100,7 @@ impl Actor {
             .unwrap_or_else(|e| Err(Refusal::new(RefusalKind::Failed, e.to_string())));
             match judged {
                 Ok(directory) => match spawn.work(Some(directory), answer) {
-                    Ok(item) => drop(sender.send(Message::Do(item, None)).await),
+                    Ok(item) => drop(sender.send(Message::Do(Box::new(item), None)).await),
                     Err((answer, refusal)) => drop(answer.send(Err(refusal))),
                 },
                 Err(refusal) => drop(answer.send(Err(refusal))),
@@ -165,17 +165,20 @@ impl Actor {
             agents.truncate(MOST_LISTED);
             agents.sort_by(|a, b| a.path.cmp(&b.path));
         }
-        let mut text: String =
-            agents.iter().map(|a| format!("{} {}\n", a.path, activity_name(a.activity))).collect();
+        let mut lines: Vec<String> =
+            agents.iter().map(|a| format!("{} {}", a.path, activity_name(a.activity))).collect();
         let more = all - agents.len();
         if more > 0 {
-            text.push_str(&format!("and {more} more; give a path_prefix to see them\n"));
+            lines.push(format!("and {more} more; give a path_prefix to see them"));
         }
         let listed: Vec<_> = agents
             .iter()
             .map(|a| json!({ "path": a.path, "activity": a.activity, "driver": a.driver }))
             .collect();
-        Ok(Told::Done { text, structured: json!({ "agents": listed, "more": more }) })
+        Ok(Told::Done {
+            text: lines.join("\n"),
+            structured: json!({ "agents": listed, "more": more }),
+        })
     }
 }
 
@@ -299,12 +302,12 @@ fn write_tasks(
         let _ = answer.send(outcome.map(|outcome| match outcome {
             Outcomes::Written { tasks, notes_dropped } => {
                 let numbers: Vec<String> = tasks.iter().map(ToString::to_string).collect();
-                let mut text = format!("written: {}", numbers.join(", "));
+                let mut lines = vec![format!("written: {}", numbers.join(", "))];
                 for owner in &notes_dropped {
                     let owner = String::from(owner.clone());
-                    text.push_str(&format!("\nthe note of {owner} was not kept: no task is open"));
+                    lines.push(format!("the note of {owner} was not kept: no task is open"));
                 }
-                Told::Done { text, structured: json!({ "tasks": tasks }) }
+                Told::Done { text: lines.join("\n"), structured: json!({ "tasks": tasks }) }
             }
             _ => Told::Recorded,
         }));
@@ -327,17 +330,17 @@ fn told_receipt(outcome: &Outcomes) -> Told {
 /// A receipt in one line.
 fn receipt_text(receipt: &Receipt) -> String {
     let Receipt { to, state, result_to, .. } = receipt;
-    let mut text = match state {
+    let what = match state {
         ReceiptState::Stored => format!("stored for {to}; it starts nothing"),
         ReceiptState::QueuedForRunningTurn => {
             format!("queued: {to} hears it at the next boundary of its running turn")
         }
         ReceiptState::TurnStarted => format!("a turn of {to} was started that hears it"),
     };
-    if let Some(parent) = result_to {
-        text.push_str(&format!("; its RESULT goes to {parent}"));
+    match result_to {
+        Some(parent) => format!("{what}; its RESULT goes to {parent}"),
+        None => what,
     }
-    text
 }
 
 fn told_wait(reason: &str, used_ms: u64) -> Told {

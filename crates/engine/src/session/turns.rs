@@ -172,7 +172,7 @@ impl Actor {
         let path = path.clone();
         let then = Box::new(move |actor: &mut Self, stored: Result<Outcomes, Refusal>| {
             let Some(spawning) = actor.spawning.remove(&path) else { return };
-            let told = outcome.and_then(|()| stored).map(|_| told_path(&path));
+            let told = outcome.and(stored).map(|_| told_path(&path));
             let _ = spawning.answer.send(told);
         });
         work.push(Work::new(command, then));
