@@ -100,8 +100,8 @@ fn violations(cases: &[Case], tests: &[Test]) -> Vec<String> {
         }
         for part in &test.unreadable {
             found.push(format!(
-                "{}: `{}`: which cases does `{part}` name? Words behind an id start with a letter, and \
-                 ids are joined by `__`",
+                "{}: `{}`: which cases does `{part}` name? Ids come first, joined by `_`, and words \
+                 behind them start with a letter",
                 test.file, test.name
             ));
         }
@@ -160,7 +160,7 @@ mod tests {
             ("agents_3", "later = \"An issue\""),
             ("plans_33b", ""),
         ];
-        let source = "#[test] fn agents_1__plans_33b_names() {}";
+        let source = "#[test] fn agents_1_plans_33b_names() {}";
         assert_eq!(found(&own, source), Vec::<String>::new());
     }
 

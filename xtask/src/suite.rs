@@ -9,6 +9,9 @@ use crate::tool;
 /// `test: reason` to it and passes.
 const SKIPS: &str = "STEAD_SKIPS";
 
+/// The crash walks kill the program at its steps, so the program that is tested has them.
+const STEPS: &str = "--features=stead/steps";
+
 /// Runs the tests; `fast` leaves out what builds and drives whole programs.
 pub(crate) fn run(root: &Path, fast: bool) -> Result<Report> {
     let skips = tempfile::NamedTempFile::new()?;
@@ -31,16 +34,16 @@ pub(crate) fn run(root: &Path, fast: bool) -> Result<Report> {
 /// tests are cargo's own business.
 fn calls(nextest: bool, fast: bool) -> Vec<Vec<&'static str>> {
     let mut tests = if nextest {
-        vec!["nextest", "run", "--workspace", "--no-fail-fast", "--no-tests=pass"]
+        vec!["nextest", "run", "--workspace", STEPS, "--no-fail-fast", "--no-tests=pass"]
     } else {
-        vec!["test", "--workspace", "--no-fail-fast"]
+        vec!["test", "--workspace", STEPS, "--no-fail-fast"]
     };
     tests.extend(["--lib", "--bins"]);
     if fast {
         return vec![tests];
     }
     tests.push("--tests");
-    vec![tests, vec!["test", "--doc", "--workspace", "--no-fail-fast"]]
+    vec![tests, vec!["test", "--doc", "--workspace", STEPS, "--no-fail-fast"]]
 }
 
 fn has_nextest(root: &Path) -> bool {

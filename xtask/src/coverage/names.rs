@@ -67,18 +67,25 @@ fn test_functions(tokens: &[Token]) -> Vec<String> {
     found
 }
 
-/// The ids in a name: `agents_1__agents_2_names` has two. A part that does not start with a
-/// specification and a digit is a word like any other.
+/// The ids in a name: `agents_1_agents_2_names` has two, then words. A name that does not start
+/// with a specification and a digit is a word like any other.
 fn ids_in(name: &str) -> (Vec<String>, Vec<String>) {
-    let (mut ids, mut unreadable) = (Vec::new(), Vec::new());
-    for part in name.split("__") {
-        let Some((id, rest)) = id_at_start(part) else { continue };
-        let behind = rest.strip_prefix('_').unwrap_or_default();
-        let word = behind.chars().next().is_some_and(|first| !first.is_ascii_digit());
-        let readable = rest.is_empty() || (word && !holds_id(behind));
-        if readable { ids.push(id) } else { unreadable.push(part.to_owned()) }
+    let (mut ids, mut left) = (Vec::new(), name);
+    while let Some((id, rest)) = id_at_start(left) {
+        ids.push(id);
+        let Some(behind) = rest.strip_prefix('_') else {
+            return if rest.is_empty() { (ids, Vec::new()) } else { unreadable(name) };
+        };
+        left = behind;
+        if left.chars().next().is_none_or(|first| first.is_ascii_digit()) {
+            return unreadable(name);
+        }
     }
-    (ids, unreadable)
+    if !ids.is_empty() && holds_id(left) { unreadable(name) } else { (ids, Vec::new()) }
+}
+
+fn unreadable(name: &str) -> (Vec<String>, Vec<String>) {
+    (Vec::new(), vec![name.to_owned()])
 }
 
 /// Whether an id hides among words that are joined by single underscores.
@@ -125,8 +132,8 @@ mod tests {
         assert_eq!(ids("agents_4_names"), ["agents_4"]);
         assert_eq!(ids("plans_33b_bridge"), ["plans_33b"]);
         assert_eq!(ids("field_apl_02_stash"), ["field_apl_02"]);
-        assert_eq!(ids("agents_1__agents_2_names"), ["agents_1", "agents_2"]);
-        assert_eq!(ids("agents_1__and_more"), ["agents_1"]);
+        assert_eq!(ids("agents_1_agents_2_names"), ["agents_1", "agents_2"]);
+        assert_eq!(ids("agents_1_and_more"), ["agents_1"]);
     }
 
     #[test]
@@ -144,8 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn ids_joined_by_one_underscore_are_unreadable() {
-        for name in ["agents_1_agents_2_names", "agents_1_and_field_apl_02", "agents_1_plans_3"] {
+    fn ids_come_first_or_are_unreadable() {
+        assert_eq!(ids("agents_1_field_apl_02"), ["agents_1", "field_apl_02"]);
+        for name in ["agents_1_and_field_apl_02", "agents_1_so_plans_3"] {
             assert_eq!(ids_in(name), (vec![], vec![name.to_owned()]));
         }
         assert_eq!(ids("agents_1_plans_come_later"), ["agents_1"]);
