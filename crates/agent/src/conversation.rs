@@ -119,7 +119,8 @@ mod tests {
     }
 
     fn said(ids: &[&str]) -> Entry {
-        let call = |text: &&str| ToolCall { id: id(text), tool: "list".into(), arguments: json!({}) };
+        let call =
+            |text: &&str| ToolCall { id: id(text), tool: "list".into(), arguments: json!({}) };
         Entry::Said {
             turn: TURN,
             reply: Reply { text: String::new(), calls: ids.iter().map(call).collect() },

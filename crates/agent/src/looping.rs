@@ -13,7 +13,7 @@ use crate::conversation::{Conversation, last_word};
 use crate::driver::{Driver, Turn, TurnEnd};
 use crate::port::{Ask, Entry, Told};
 use crate::prompt;
-use crate::tools::{Tools, YIELD_AFTER, catalogue, unexpected};
+use crate::tools::{Stopped, Tools, YIELD_AFTER, ask, catalogue, unexpected};
 
 /// The most replies of one turn: an agent that goes in circles ends there.
 pub const MOST_STEPS: u32 = 1000;
@@ -24,18 +24,6 @@ pub struct Loop<M: ?Sized> {
     yield_after: Duration,
     most_steps: u32,
     model: Arc<M>,
-}
-
-/// Why a turn ends without the agent's last word.
-enum Cut {
-    Cancelled,
-    Failed(String),
-}
-
-impl From<Refusal> for Cut {
-    fn from(refusal: Refusal) -> Self {
-        Self::Failed(refusal.line)
-    }
 }
 
 impl<M: Model + ?Sized> Loop<M> {
@@ -62,7 +50,7 @@ impl<M: Model + ?Sized> Loop<M> {
         turn: &Turn,
         tools: &mut Tools,
         said: &mut String,
-    ) -> Result<String, Cut> {
+    ) -> Result<String, Stopped> {
         let mut entries = ask_entries(turn, Ask::Conversation).await?;
         let news = ask_entries(turn, Ask::Boundary).await?;
         entries.extend(news.into_iter().filter(|entry| matches!(entry, Entry::Heard { .. })));
@@ -89,10 +77,10 @@ impl<M: Model + ?Sized> Loop<M> {
             match record(turn, Ask::Say(reply.clone())).await {
                 Ok(()) => {}
                 // It must hear that first; what it said without knowing is not recorded.
-                Err(Refused::Because(refusal)) if refusal.kind == RefusalKind::MailWaiting => {
+                Err(Stopped::Refused(refusal)) if refusal.kind == RefusalKind::MailWaiting => {
                     continue;
                 }
-                Err(refused) => return Err(refused.into()),
+                Err(stopped) => return Err(stopped),
             }
             if !reply.text.is_empty() {
                 said.clone_from(&reply.text);
@@ -103,12 +91,12 @@ impl<M: Model + ?Sized> Loop<M> {
             conversation.say(reply.clone());
             for call in reply.calls {
                 tracing::debug!(agent = %turn.path, call = %call.id, tool = %call.tool, "a call");
-                let result = tools.run(call).await.ok_or(Cut::Cancelled)?;
+                let result = tools.run(call).await.ok_or(Stopped::Cancelled)?;
                 record(turn, Ask::Answer(result.clone())).await?;
                 conversation.answer(result);
             }
         }
-        Err(Cut::Failed(format!(
+        Err(failed(format!(
             "the turn took {} steps without an end; it was ended there",
             self.most_steps
         )))
@@ -119,12 +107,12 @@ impl<M: Model + ?Sized> Loop<M> {
         turn: &Turn,
         request: &Request,
         conversation: &Conversation,
-    ) -> Result<Reply, Cut> {
+    ) -> Result<Reply, Stopped> {
         let reply = turn.cancel.run_until_cancelled(self.model.reply(request)).await;
-        let reply = reply.ok_or(Cut::Cancelled)?.map_err(|error| Cut::Failed(error.to_string()))?;
+        let reply = reply.ok_or(Stopped::Cancelled)?.map_err(|error| failed(error.to_string()))?;
         // A result is found by its call's id, so one id twice would mix up two results.
         match conversation.repeated(&reply) {
-            Some(id) => Err(Cut::Failed(format!("the model gave two calls the id {id}"))),
+            Some(id) => Err(failed(format!("the model gave two calls the id {id}"))),
             None => Ok(reply),
         }
     }
@@ -143,7 +131,7 @@ impl<M: Model + ?Sized + 'static> Driver for Loop<M> {
                 tools.shells.finish(&turn.cancel).await;
                 if turn.cancel.is_cancelled() {
                     said = result;
-                    Err(Cut::Cancelled)
+                    Err(Stopped::Cancelled)
                 } else {
                     Ok(result)
                 }
@@ -153,49 +141,32 @@ impl<M: Model + ?Sized + 'static> Driver for Loop<M> {
         tools.shells.end().await;
         match end {
             Ok(result) => TurnEnd { outcome: Outcome::Completed, result, reason: None },
-            Err(Cut::Cancelled) => TurnEnd {
+            Err(Stopped::Cancelled) => TurnEnd {
                 outcome: Outcome::Interrupted,
                 result: said,
                 reason: Some("the turn was interrupted".to_owned()),
             },
-            Err(Cut::Failed(reason)) => {
-                TurnEnd { outcome: Outcome::Errored, result: said, reason: Some(reason) }
+            Err(Stopped::Refused(refusal)) => {
+                TurnEnd { outcome: Outcome::Errored, result: said, reason: Some(refusal.line) }
             }
         }
     }
 }
 
-enum Refused {
-    Cancelled,
-    Because(Refusal),
-}
-
-impl From<Refused> for Cut {
-    fn from(refused: Refused) -> Self {
-        match refused {
-            Refused::Cancelled => Self::Cancelled,
-            Refused::Because(refusal) => refusal.into(),
-        }
-    }
-}
-
-async fn ask(turn: &Turn, ask: Ask) -> Result<Told, Refused> {
-    match turn.cancel.run_until_cancelled(turn.port.ask(ask)).await {
-        None => Err(Refused::Cancelled),
-        Some(told) => told.map_err(Refused::Because),
-    }
-}
-
-async fn ask_entries(turn: &Turn, what: Ask) -> Result<Vec<Entry>, Refused> {
+async fn ask_entries(turn: &Turn, what: Ask) -> Result<Vec<Entry>, Stopped> {
     match ask(turn, what).await? {
         Told::Entries(entries) => Ok(entries),
-        other => Err(Refused::Because(unexpected(&other))),
+        other => Err(unexpected(&other).into()),
     }
 }
 
-async fn record(turn: &Turn, what: Ask) -> Result<(), Refused> {
+async fn record(turn: &Turn, what: Ask) -> Result<(), Stopped> {
     match ask(turn, what).await? {
         Told::Recorded => Ok(()),
-        other => Err(Refused::Because(unexpected(&other))),
+        other => Err(unexpected(&other).into()),
     }
+}
+
+fn failed(reason: String) -> Stopped {
+    Refusal::new(RefusalKind::Failed, reason).into()
 }

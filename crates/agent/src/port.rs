@@ -174,10 +174,7 @@ impl Port {
     pub async fn ask(&self, ask: Ask) -> Result<Told, Refusal> {
         let (answer, told) = oneshot::channel();
         let gone = || Refusal::new(RefusalKind::Unavailable, "the session is being closed");
-        self.sender
-            .send(Asked { turn: self.turn, ask, answer })
-            .await
-            .map_err(|_| gone())?;
+        self.sender.send(Asked { turn: self.turn, ask, answer }).await.map_err(|_| gone())?;
         told.await.map_err(|_| gone())?
     }
 }

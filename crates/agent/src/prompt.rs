@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use stead_core::event::{CallFate, MailKind, Sender};
 use stead_core::id::CallId;
-use stead_core::layout::Access;
+use stead_core::layout::{Access, Root};
 use stead_model::ToolResult;
 
 use crate::driver::Turn;
@@ -15,40 +15,37 @@ pub const LONGEST_RESULT: usize = 32_768;
 
 /// The instructions of a turn.
 pub(crate) fn instructions(turn: &Turn) -> String {
-    let mut text = format!(
-        "You are {path}, an agent of a team that stead runs on a person's machine. You act through \
-         your tools only.\n\nYour directory is {directory}: relative paths and every command start \
-         there; a `cd` lasts for its command only.\nThe working roots:\n",
-        path = turn.path,
-        directory = display(turn.directory.as_path()),
-    );
-    for root in &turn.roots {
-        let access = match root.access {
-            Access::Read => "read only",
-            Access::Write => "read and write",
-        };
-        let directory = display(root.directory.as_path());
-        text.push_str(&format!("- {}: {directory} ({access})\n", root.slot));
-    }
-    let end = match turn.path.parent() {
-        Some(parent) => format!(
-            "Your last message, the one without a call, ends your turn and goes to {parent} as your \
-             RESULT."
-        ),
-        None => "Your last message, the one without a call, ends your turn and is what the person \
-                 reads."
-            .to_owned(),
+    let path = &turn.path;
+    let directory = display(turn.directory.as_path());
+    let roots: String = turn.roots.iter().map(root).collect();
+    let end = match path.parent() {
+        Some(parent) => format!("ends your turn and goes to {parent} as your RESULT"),
+        None => "ends your turn and is what the person reads".to_owned(),
     };
-    text.push_str(&format!(
-        "\nAgents are addressed by path. {root} speaks with the person. A target that begins with \
-         `/` is a whole path; any other is below you, so `x` means {path}/x. Names are never \
-         guessed: use the path that `agent` answered or `list_agents` shows. Mail and RESULTs come \
-         to you as messages before your next step.\n{end} Commands that you started end with the \
-         turn: a server that must live on has no place in it yet.\n",
-        root = stead_core::path::AgentPath::root(),
-        path = turn.path,
-    ));
-    text
+    format!(
+        "You are {path}, an agent of a team that stead runs on a person's machine. You act through \
+         your tools only.
+
+Your directory is {directory}. Relative paths and every command start there; a `cd` lasts for its \
+         command only.
+The working roots:
+{roots}
+Agents are addressed by path; /root speaks with the person. A target that begins with `/` is a \
+         whole path, any other is below you: `x` means {path}/x. Names are never guessed: use the \
+         path that `agent` answered or `list_agents` shows. Mail and RESULTs come to you as \
+         messages before your next step.
+Your last message, the one without a call, {end}. Commands that you started end with the turn; a \
+         server that must live on has no place in it yet.
+"
+    )
+}
+
+fn root(root: &Root) -> String {
+    let access = match root.access {
+        Access::Read => "read only",
+        Access::Write => "read and write",
+    };
+    format!("- {}: {} ({access})\n", root.slot, display(root.directory.as_path()))
 }
 
 /// A sender as models see it.
@@ -80,7 +77,8 @@ pub fn inline<'a>(text: &'a str, limit: usize, pointer: &str) -> Cow<'a, str> {
         return Cow::Borrowed(text);
     }
     // The number in the note is at most `count`: with it, the note is at its longest.
-    let note = |left_out| format!("\n[stead: {left_out} characters left out; the whole: {pointer}]\n");
+    let note =
+        |left_out| format!("\n[stead: {left_out} characters left out; the whole: {pointer}]\n");
     let room = limit.saturating_sub(note(count).chars().count());
     let head: String = text.chars().take(room.div_ceil(2)).collect();
     let tail: String = text.chars().skip(count.saturating_sub(room / 2)).collect();
@@ -112,7 +110,7 @@ mod tests {
         let child = Sender::Agent(AgentPath::parse("/root/a").unwrap());
         let long = format!("{}{}", "内".repeat(20_000), "é".repeat(20_000));
         let cut = heard(&child, MailKind::Result, &long);
-        assert_eq!(cut.chars().count(), LONGEST_RESULT);
+        assert!((LONGEST_RESULT - 1..=LONGEST_RESULT).contains(&cut.chars().count()));
         assert!(cut.starts_with("内内") && cut.ends_with("éé"));
         assert!(cut.contains("the whole: stead log /root/a]"));
         assert_eq!(heard(&child, MailKind::Mail, &long), long);

@@ -38,14 +38,6 @@ impl Tools {
         let mut environment = turn.environment.clone();
         without_git_discovery(&mut environment);
         silence(&mut environment);
-        let folder = turn.logs.clone();
-        blocking(move || {
-            std::fs::create_dir_all(&folder).map_err(|error| {
-                let line = format!("cannot make the folder of logs {}: {error}", folder.display());
-                Refusal::new(RefusalKind::Storage, line)
-            })
-        })
-        .await?;
         let log = |number| turn.logs.join(format!("{}-{}-{number}.log", turn.agent, turn.id));
         let command = Command {
             program: "bash".into(),
@@ -121,19 +113,19 @@ impl Tools {
 }
 
 fn status(ended: &Ended, limit: Duration) -> String {
-    let mut text = describe(ended);
+    let mut lines = vec![describe(ended)];
     if ended.how == How::TimedOut {
-        text.push_str(&format!(" (its limit was {limit:?}; timeout_ms may be up to 600000)"));
+        lines.push(format!("its limit was {limit:?}; timeout_ms may be up to 600000"));
     }
     if ended.survivor_count > 0 {
         let names = ended.survivors.join(", ");
         let count = ended.survivor_count;
-        text.push_str(&format!("\n{count} processes were left running and were ended: {names}"));
+        lines.push(format!("{count} processes were left running and were ended: {names}"));
     }
     if !ended.left.is_empty() {
-        text.push_str(&format!("\nprocesses that could not be ended: {:?}", ended.left));
+        lines.push(format!("processes that could not be ended: {:?}", ended.left));
     }
-    text
+    lines.join("\n")
 }
 
 /// The command for a list of requests; the whole of it is in the deed.

@@ -310,9 +310,7 @@ fn change(number: usize, task: TaskElement) -> Result<TaskChange, Refusal> {
             StatusName::Completed => Status::Completed,
         }),
         owner,
-        blocked_by: task
-            .blocked_by
-            .map(|ids| ids.into_iter().map(TaskId).collect::<BTreeSet<_>>()),
+        blocked_by: task.blocked_by.map(|ids| ids.into_iter().map(TaskId).collect::<BTreeSet<_>>()),
     })
 }
 

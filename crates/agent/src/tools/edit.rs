@@ -39,10 +39,8 @@ pub(crate) fn edit(
     let Edited { found, before, bytes, lines } = prepare(authority, arguments)?;
     same(judged, &found)?;
     // An editor or a command of the person may have written meanwhile.
-    let now = found
-        .real
-        .symlink_metadata()
-        .map_err(|error| failed("examine", &found.shown, &error))?;
+    let now =
+        found.real.symlink_metadata().map_err(|error| failed("examine", &found.shown, &error))?;
     if stamp(&now) != stamp(&before) {
         return Err(Refusal::new(
             RefusalKind::Conflict,
@@ -65,7 +63,7 @@ fn stamp(file: &Metadata) -> (u64, u64, u64, i64, i64) {
 
 fn prepare(authority: &Authority, arguments: &EditArguments) -> Result<Edited, Refusal> {
     let found = authority.writing(&arguments.path)?;
-    let file = authority.open(&found)?;
+    let file = found.open()?;
     let failed = |error| failed("read", &found.shown, &error);
     let before = file.metadata().map_err(failed)?;
     if before.len() > LARGEST_FILE {
@@ -164,7 +162,7 @@ fn line_numbers(content: &[u8], places: &[usize]) -> Vec<usize> {
         .iter()
         .map(|place| {
             let between = content.get(from..*place).unwrap_or_default();
-            line += between.iter().filter(|byte| **byte == b'\n').count();
+            line += between.split(|byte| *byte == b'\n').count().saturating_sub(1);
             from = *place;
             line
         })
@@ -215,7 +213,10 @@ mod tests {
         let mixed = edited(b"a\r\nb\nc\n", "b", "b\nb", false).unwrap();
         assert_eq!(mixed, b"a\r\nb\nb\nc\n");
         assert_eq!(edited(b"a", "a", "b\nc", false).unwrap(), b"b\nc");
-        assert_eq!(edited(b"\xff\xe9a\xe9", "a", "\u{e9}", false).unwrap(), b"\xff\xe9\xc3\xa9\xe9");
+        assert_eq!(
+            edited(b"\xff\xe9a\xe9", "a", "\u{e9}", false).unwrap(),
+            b"\xff\xe9\xc3\xa9\xe9"
+        );
     }
 
     #[test]

@@ -14,10 +14,8 @@ mod search;
 mod shells;
 mod write;
 
-pub use arguments::{
-    EditArguments, ListArguments, ReadArguments, SearchArguments, WriteArguments,
-};
-pub use catalogue::{BashCall, Tool, ToolCallParsed, catalogue};
+pub use arguments::{EditArguments, ListArguments, ReadArguments, SearchArguments, WriteArguments};
 pub(crate) use authority::display;
-pub(crate) use run::{Tools, unexpected};
+pub use catalogue::{BashCall, Tool, ToolCallParsed, catalogue};
+pub(crate) use run::{Stopped, Tools, ask, unexpected};
 pub use shells::{LONGEST_LIMIT, USUAL_LIMIT, YIELD_AFTER};

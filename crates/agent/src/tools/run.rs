@@ -14,12 +14,12 @@ use super::{edit, list, read, search, write};
 use crate::driver::Turn;
 use crate::port::{Ask, SessionTool, Told};
 
-/// Why a call has no output.
+/// Why a call has no output, or a turn no last word.
 #[derive(Debug)]
 pub(crate) enum Stopped {
     /// The turn must end now.
     Cancelled,
-    /// The call was refused or failed.
+    /// It was refused or failed.
     Refused(Refusal),
 }
 
@@ -60,7 +60,7 @@ impl Tools {
     }
 
     async fn session(&self, ask: Ask) -> Result<Output, Stopped> {
-        match self.ask(ask).await? {
+        match self::ask(&self.turn, ask).await? {
             Told::Done { text, structured } => Ok(Output::new(text, structured)),
             other => Err(unexpected(&other).into()),
         }
@@ -110,7 +110,8 @@ impl Tools {
     /// allows it.
     pub(super) async fn permit(&self, deed: Deed, subject: String) -> Result<(), Stopped> {
         let denied = |line: String| Refusal::new(RefusalKind::Denied, line);
-        let refusal = match self.ask(Ask::Permission { deed, subject: subject.clone() }).await? {
+        let request = Ask::Permission { deed, subject: subject.clone() };
+        let refusal = match ask(&self.turn, request).await? {
             Told::Settled(Answer::Once | Answer::Session) => return Ok(()),
             Told::Settled(Answer::Denied) => {
                 denied(format!("the person denied it: {subject}; nothing was done"))
@@ -129,11 +130,12 @@ impl Tools {
         };
         Err(refusal.into())
     }
+}
 
-    async fn ask(&self, ask: Ask) -> Result<Told, Stopped> {
-        let told = self.turn.cancel.run_until_cancelled(self.turn.port.ask(ask)).await;
-        Ok(told.ok_or(Stopped::Cancelled)??)
-    }
+/// Asks the session, but waits for no answer once the turn is cancelled.
+pub(crate) async fn ask(turn: &Turn, ask: Ask) -> Result<Told, Stopped> {
+    let told = turn.cancel.run_until_cancelled(turn.port.ask(ask)).await;
+    Ok(told.ok_or(Stopped::Cancelled)??)
 }
 
 pub(crate) fn unexpected(told: &Told) -> Refusal {

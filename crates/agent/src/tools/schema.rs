@@ -68,7 +68,8 @@ fn checked(tool: &str, at: &str, schema: &Value, value: &Value) -> Result<Value,
         Value::Array(items) => array(tool, at, schema, items).map(Value::Array),
         Value::String(text) => {
             let count = text.chars().count();
-            let limit = |key| schema.get(key).and_then(Value::as_u64).and_then(|n| n.try_into().ok());
+            let limit =
+                |key| schema.get(key).and_then(Value::as_u64).and_then(|n| n.try_into().ok());
             if let Some(most) = limit("maxLength")
                 && count > most
             {
@@ -171,7 +172,8 @@ fn integer(value: &Value) -> Option<Number> {
     let float = number.as_f64().filter(|f| f.fract() == 0.0)?;
     // Beyond 64 bits it stays what it is; the range then refuses it.
     let text = format!("{float:.0}");
-    let whole = text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
+    let whole =
+        text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from));
     Some(whole.unwrap_or_else(|_| number.clone()))
 }
 
@@ -216,7 +218,11 @@ fn fields(schema: &Value) -> String {
         .into_iter()
         .flat_map(Map::keys)
         .map(|name| {
-            if required.contains(name.as_str()) { name.clone() } else { format!("{name} (optional)") }
+            if required.contains(name.as_str()) {
+                name.clone()
+            } else {
+                format!("{name} (optional)")
+            }
         })
         .collect();
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }

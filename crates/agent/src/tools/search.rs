@@ -89,7 +89,7 @@ fn one(
     matches: &mut Matches<'_>,
 ) -> Result<(), Refusal> {
     let found = Found { real: path.to_owned(), shown: authority.show(path) };
-    let file = authority.open(&found)?;
+    let file = found.open()?;
     let sink = Lines { matches, shown: &found.shown };
     searcher
         .search_file(matcher, &file, sink)
@@ -97,12 +97,16 @@ fn one(
 }
 
 fn matcher(arguments: &SearchArguments) -> Result<RegexMatcher, Refusal> {
+    let literal = arguments.literal.unwrap_or(false);
+    // The flag lets `$` match before CRLF; the builder's own switch for it asks the searcher for a
+    // line terminator that files with LF do not have.
+    let flag = if literal { "" } else { "(?R)" };
     RegexMatcherBuilder::new()
+        .multi_line(true)
         .case_insensitive(arguments.ignore_case.unwrap_or(false))
-        .fixed_strings(arguments.literal.unwrap_or(false))
+        .fixed_strings(literal)
         .line_terminator(Some(b'\n'))
-        .crlf(true)
-        .build(&arguments.pattern)
+        .build(&format!("{flag}{}", arguments.pattern))
         .map_err(|error| {
             let reason = error.to_string();
             Refusal::new(

@@ -18,9 +18,9 @@ use tokio_util::sync::CancellationToken;
 use super::run::{Stopped, blocking};
 
 /// How long a command may run that was given no limit.
-pub const USUAL_LIMIT: Duration = Duration::from_secs(120);
+pub const USUAL_LIMIT: Duration = Duration::from_mins(2);
 /// The longest limit that a call may give.
-pub const LONGEST_LIMIT: Duration = Duration::from_secs(600);
+pub const LONGEST_LIMIT: Duration = Duration::from_mins(10);
 /// After so long a call answers although its command goes on.
 pub const YIELD_AFTER: Duration = Duration::from_secs(10);
 
@@ -203,6 +203,12 @@ impl Shells {
 
 /// Starts the command line with `bash`, or with `sh` where there is none.
 fn launch(spawner: &Spawner, mut command: Command) -> Result<Run, Refusal> {
+    if let Some(folder) = command.log.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| {
+            let line = format!("cannot make the folder of logs {}: {error}", folder.display());
+            Refusal::new(RefusalKind::Storage, line)
+        })?;
+    }
     let started = match spawner.run(&command) {
         Err(SpawnError::NotFound(_)) => {
             command.program = "sh".into();

@@ -1,0 +1,241 @@
+//! A session that answers the port of a turn, and a model that is a function.
+#![allow(dead_code)] // each test program uses its own part
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use stead_agent::{Ask, Asked, Driver as _, Entry, Loop, Port, SessionTool, Told, Turn, TurnEnd};
+use stead_core::event::{MailKind, Sender};
+use stead_core::id::{CallId, RootId, SessionId, SlotName, TurnId};
+use stead_core::layout::{AbsoluteDir, Access, Root, RootIdentity};
+use stead_core::path::AgentPath;
+use stead_core::permission::Answer;
+use stead_core::refusal::{Refusal, RefusalKind};
+use stead_model::{Message, Model, ModelError, Reply, Request, ToolCall, ToolResult};
+use stead_process::Spawner;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// What the session knows and was asked.
+pub(crate) struct State {
+    pub(crate) entries: Vec<Entry>,
+    /// Delivered one a boundary.
+    pub(crate) mail: VecDeque<Entry>,
+    pub(crate) answer: Answer,
+    /// Every ask in one word or two, in order.
+    pub(crate) asked: Vec<String>,
+    /// What is refused instead of being recorded, once.
+    pub(crate) refuse_say: Option<Refusal>,
+}
+
+/// A folder with a root `app`, a session and a spawner.
+pub(crate) struct World {
+    folder: tempfile::TempDir,
+    spawner: Arc<Spawner>,
+    state: Arc<Mutex<State>>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("app")).unwrap();
+        let program = Path::new(env!("CARGO_BIN_EXE_stead-agent-spawner"));
+        let spawner = Arc::new(Spawner::start(program, &[]).unwrap());
+        let state = State {
+            entries: vec![heard("do it")],
+            mail: VecDeque::new(),
+            answer: Answer::Once,
+            asked: Vec::new(),
+            refuse_say: None,
+        };
+        Self { folder, spawner, state: Arc::new(Mutex::new(state)) }
+    }
+
+    pub(crate) fn app(&self) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join("app")
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap()
+    }
+
+    /// A turn of `/root` in `app`.
+    pub(crate) fn turn(&self) -> Turn {
+        self.turn_of("root-session", "/root", &self.app())
+    }
+
+    pub(crate) fn turn_of(&self, agent: &str, path: &str, directory: &Path) -> Turn {
+        let (sender, receiver) = mpsc::channel(8);
+        tokio::spawn(serve(self.state.clone(), receiver));
+        let id = TurnId(1);
+        let root = Root {
+            id: RootId::parse("r1").unwrap(),
+            slot: SlotName::parse("app").unwrap(),
+            directory: AbsoluteDir::new(self.app()).unwrap(),
+            access: Access::Write,
+            identity: RootIdentity { inode: 1, birth: None },
+        };
+        let environment: BTreeMap<OsString, OsString> =
+            [("PATH", std::env::var_os("PATH").unwrap())].map(|(n, v)| (n.into(), v)).into();
+        Turn {
+            session: SessionId::parse("root-session").unwrap(),
+            agent: SessionId::parse(agent).unwrap(),
+            path: AgentPath::parse(path).unwrap(),
+            id,
+            directory: AbsoluteDir::new(directory).unwrap(),
+            roots: vec![root],
+            environment,
+            logs: self.folder.path().canonicalize().unwrap().join("logs"),
+            spawner: self.spawner.clone(),
+            port: Port::new(id, sender),
+            cancel: CancellationToken::new(),
+        }
+    }
+
+    /// Runs one turn in which these calls are made one after another, and gives their results.
+    pub(crate) async fn calls(&self, calls: &[(&str, Value)]) -> Vec<ToolResult> {
+        let turn = self.turn();
+        self.calls_in(turn, Duration::from_secs(10), calls).await
+    }
+
+    pub(crate) async fn calls_in(
+        &self,
+        turn: Turn,
+        yield_after: Duration,
+        calls: &[(&str, Value)],
+    ) -> Vec<ToolResult> {
+        self.state().entries.push(heard("go on"));
+        let before = results(&self.state().entries).len();
+        let agent = turn.agent.clone();
+        let calls = calls.iter().map(|(tool, arguments)| ((*tool).to_owned(), arguments.clone()));
+        let mut calls: VecDeque<_> = calls.collect();
+        let mut number = before;
+        let end = run(turn, yield_after, move |_| {
+            number += 1;
+            Ok(match calls.pop_front() {
+                Some((tool, arguments)) => call(&format!("{agent}-{number}"), &tool, arguments),
+                None => say("done"),
+            })
+        })
+        .await;
+        assert_eq!((end.result.as_str(), end.reason), ("done", None));
+        results(&self.state().entries).split_off(before)
+    }
+}
+
+pub(crate) async fn run(
+    turn: Turn,
+    yield_after: Duration,
+    model: impl FnMut(&Request) -> Result<Reply, ModelError> + Send + 'static,
+) -> TurnEnd {
+    Loop::new(Arc::new(Function(Mutex::new(model)))).yield_after(yield_after).run(turn).await
+}
+
+pub(crate) fn results(entries: &[Entry]) -> Vec<ToolResult> {
+    let found = entries.iter().filter_map(|entry| match entry {
+        Entry::Answered { result, .. } => Some(result.clone()),
+        _ => None,
+    });
+    found.collect()
+}
+
+pub(crate) fn heard(text: &str) -> Entry {
+    Entry::Heard {
+        turn: TurnId(1),
+        from: Sender::Person,
+        sort: MailKind::User,
+        text: text.to_owned(),
+    }
+}
+
+pub(crate) fn say(text: &str) -> Reply {
+    Reply { text: text.to_owned(), calls: Vec::new() }
+}
+
+pub(crate) fn call(id: &str, tool: &str, arguments: Value) -> Reply {
+    let id = CallId::parse(id).unwrap();
+    Reply { text: String::new(), calls: vec![ToolCall { id, tool: tool.to_owned(), arguments }] }
+}
+
+/// How many replies the conversation of a request holds.
+pub(crate) fn replies(request: &Request) -> usize {
+    request.messages.iter().filter(|m| matches!(m, Message::Assistant(_))).count()
+}
+
+pub(crate) struct Function<F>(pub(crate) Mutex<F>);
+
+#[async_trait]
+impl<F: FnMut(&Request) -> Result<Reply, ModelError> + Send> Model for Function<F> {
+    async fn reply(&self, request: &Request) -> Result<Reply, ModelError> {
+        self.0.lock().unwrap()(request)
+    }
+}
+
+async fn serve(state: Arc<Mutex<State>>, mut receiver: mpsc::Receiver<Asked>) {
+    while let Some(Asked { turn, ask, answer }) = receiver.recv().await {
+        if let Ask::Tool { tool: SessionTool::Wait { .. }, .. } = &ask {
+            state.lock().unwrap().asked.push("wait".to_owned());
+            // Nobody ever writes: only a cancel ends it.
+            tokio::spawn(async move {
+                std::future::pending::<()>().await;
+                drop(answer);
+            });
+            continue;
+        }
+        let _ = answer.send(told(&mut state.lock().unwrap(), turn, ask));
+    }
+}
+
+fn told(state: &mut State, turn: TurnId, ask: Ask) -> Result<Told, Refusal> {
+    Ok(match ask {
+        Ask::Conversation => Told::Entries(state.entries.clone()),
+        Ask::Boundary => {
+            state.asked.push("boundary".to_owned());
+            let news: Vec<_> = state.mail.pop_front().into_iter().collect();
+            state.entries.extend(news.clone());
+            Told::Entries(news)
+        }
+        Ask::Say(reply) => {
+            if let Some(refusal) = state.refuse_say.take() {
+                return Err(refusal);
+            }
+            let calls: Vec<_> = reply.calls.iter().map(|call| call.id.to_string()).collect();
+            state.asked.push(format!("say {}", calls.join(" ")));
+            state.entries.push(Entry::Said { turn, reply });
+            Told::Recorded
+        }
+        Ask::Answer(result) => {
+            state.asked.push(format!("answer {}", result.id));
+            state.entries.push(Entry::Answered { turn, result });
+            Told::Recorded
+        }
+        Ask::Permission { deed, subject } => {
+            state.asked.push(format!("permission {deed:?} {subject}"));
+            Told::Settled(state.answer)
+        }
+        Ask::Tool { tool: SessionTool::Interrupt { target }, .. } => {
+            return Err(Refusal::new(RefusalKind::UnknownAgent, format!("no agent {target}"))
+                .hint("list_agents names the agents there are"));
+        }
+        Ask::Tool { call, tool } => {
+            state.asked.push(format!("tool {call}"));
+            Told::Done { text: format!("{tool:?}"), structured: json!({ "ok": true }) }
+        }
+    })
+}
+
+/// Whether a process whose command line holds this word is there.
+pub(crate) fn is_running(word: &str) -> bool {
+    std::fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let is_process =
+            entry.file_name().to_string_lossy().starts_with(|c: char| c.is_ascii_digit());
+        let line = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        is_process
+            && line.split(|b| *b == 0).any(|part| OsStr::new(word).as_encoded_bytes() == part)
+    })
+}
