@@ -54,7 +54,8 @@ impl Drivers {
 /// A playbook from its text; the refusal names the file.
 pub(crate) fn parse(name: &str, text: &str) -> Result<Playbook, Refusal> {
     Playbook::parse(text).map_err(|error| {
-        Refusal::new(RefusalKind::InvalidArgument, format!("the playbook {name}: {error}"))
-            .hint("docs/playbook.md describes the file")
+        let line =
+            format!("the playbook {name}: line {}, {}: {}", error.line, error.place, error.problem);
+        Refusal::new(RefusalKind::InvalidArgument, line).hint(error.hint)
     })
 }

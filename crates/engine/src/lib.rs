@@ -13,6 +13,7 @@ mod serve;
 mod server;
 mod session;
 pub mod text;
+mod timing;
 
 pub use client::{Client, EventStream};
 pub use home::Home;

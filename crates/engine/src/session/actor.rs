@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsString;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use stead_agent::{Asked, TurnEnd};
 use stead_core::id::{PermissionId, SessionId, TurnId};
@@ -62,6 +62,8 @@ pub(super) struct Live {
     pub(super) cancel: CancellationToken,
     /// Who asked that it end now.
     pub(super) interrupted: Option<String>,
+    /// When the turn was last told that what it said is durable: its calls run since then.
+    pub(super) told: Instant,
 }
 
 /// An agent that waits for mail.
@@ -75,6 +77,7 @@ pub(super) struct Waiter {
 /// A spawn between reservation and publication.
 pub(super) struct Spawning {
     pub(super) turn: TurnId,
+    pub(super) asked: Instant,
     pub(super) answer: super::asks::Reply,
 }
 

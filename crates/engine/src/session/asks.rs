@@ -1,5 +1,7 @@
 //! What turns ask of their session.
 
+use std::time::Instant;
+
 use stead_agent::port::{Ask, Asked, Told};
 use stead_core::id::{BodyRef, TurnId};
 use stead_core::path::AgentPath;
@@ -13,6 +15,7 @@ use super::actor::Actor;
 use super::conversation::{Wanted, entries};
 use super::message::Work;
 use crate::api::Attendance;
+use crate::timing;
 
 /// Where the answer to a turn goes.
 pub(super) type Reply = oneshot::Sender<Result<Told, Refusal>>;
@@ -35,16 +38,19 @@ impl Actor {
                     Ok(body) => {
                         let body_ref = body.reference();
                         let command = Command::Say { path, turn, body: body_ref, calls };
-                        work.push(recorded(command, answer).with(body));
+                        work.push(recorded(turn, command, answer).with(body));
                     }
                     Err(refusal) => drop(answer.send(Err(refusal))),
                 }
             }
             Ask::Answer(result) => match body_of(&result) {
                 Ok(body) => {
+                    if let Some(live) = self.live.get(&turn) {
+                        timing::took("call", live.told);
+                    }
                     let call = result.id;
                     let command = Command::Answer { path, turn, call, body: body.reference() };
-                    work.push(recorded(command, answer).with(body));
+                    work.push(recorded(turn, command, answer).with(body));
                 }
                 Err(refusal) => drop(answer.send(Err(refusal))),
             },
@@ -158,10 +164,13 @@ impl Actor {
 }
 
 /// A command of a turn that answers only that it is durable.
-fn recorded(command: Command, answer: Reply) -> Work {
+fn recorded(turn: TurnId, command: Command, answer: Reply) -> Work {
     Work::new(
         command,
-        Box::new(move |_, outcome| {
+        Box::new(move |actor: &mut Actor, outcome| {
+            if let Some(live) = actor.live.get_mut(&turn) {
+                live.told = Instant::now();
+            }
             let _ = answer.send(outcome.map(|_| Told::Recorded));
         }),
     )

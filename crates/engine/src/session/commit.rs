@@ -1,7 +1,7 @@
 //! Decide what waits, append once, then answer, publish and act.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use stead_core::event::{BranchEvent, Envelope, Event, Stream};
 use stead_core::id::{SessionId, Timestamp};
@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 
 use super::actor::{Actor, Backlog, Shared};
 use super::message::{Published, Then, Work};
+use crate::timing;
 
 /// A command that was decided on the working state.
 struct Decided {
@@ -120,12 +121,16 @@ impl Actor {
 
     async fn append(&mut self, batch: Option<Append>) -> Result<(), Refusal> {
         let Some(append) = batch else { return Ok(()) };
+        let asked = Instant::now();
         let (done, stored) = oneshot::channel();
         self.shared.store.submit(append, move |outcome| {
             let _ = done.send(outcome);
         });
         match stored.await {
-            Ok(Ok(_)) => Ok(()),
+            Ok(Ok(_)) => {
+                timing::took("append", asked);
+                Ok(())
+            }
             Ok(Err(error)) => Err(error.refusal()),
             Err(_) => Err(Refusal::new(RefusalKind::Storage, "the store has been closed")),
         }

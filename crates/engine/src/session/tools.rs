@@ -1,7 +1,7 @@
 //! The session's tools: one handler, whatever face a call came through.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 use stead_agent::SessionTool;
@@ -220,7 +220,7 @@ impl Spawn {
                 return Err((answer, Refusal::new(RefusalKind::Failed, error.to_string())));
             }
         };
-        let turn = self.turn;
+        let (turn, asked) = (self.turn, Instant::now());
         let command = Command::Reserve {
             caller: self.caller,
             agent: agent.clone(),
@@ -233,7 +233,7 @@ impl Spawn {
         let then =
             Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {
                 Ok(Outcomes::Reserved { path, again: false, .. }) => {
-                    actor.spawning.insert(path.clone(), Spawning { turn, answer });
+                    actor.spawning.insert(path.clone(), Spawning { turn, asked, answer });
                     actor.prepare(path);
                 }
                 Ok(Outcomes::Reserved { path, .. }) => {

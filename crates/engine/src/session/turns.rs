@@ -1,5 +1,7 @@
 //! Turns: dispatched after their event is durable, settled once.
 
+use std::time::Instant;
+
 use stead_agent::{Port, Turn, TurnEnd};
 use stead_core::event::Outcome;
 use stead_core::id::TurnId;
@@ -14,12 +16,18 @@ use super::actor::{Actor, Live};
 use super::message::{Message, Work};
 use super::tools::told_path;
 use crate::api::{Activity, InterruptResponse};
+use crate::timing;
 
 impl Actor {
     /// Starts to run a turn whose beginning is durable.
     pub(super) fn dispatch(&mut self, path: &AgentPath, turn: TurnId) {
         let cancel = CancellationToken::new();
-        let live = Live { path: path.clone(), cancel: cancel.clone(), interrupted: None };
+        let live = Live {
+            path: path.clone(),
+            cancel: cancel.clone(),
+            interrupted: None,
+            told: Instant::now(),
+        };
         self.live.insert(turn, live);
         self.drive(path, turn, cancel);
     }
@@ -173,6 +181,7 @@ impl Actor {
         let then = Box::new(move |actor: &mut Self, stored: Result<Outcomes, Refusal>| {
             let Some(spawning) = actor.spawning.remove(&path) else { return };
             let told = outcome.and(stored).map(|_| told_path(&path));
+            timing::took("spawn", spawning.asked);
             let _ = spawning.answer.send(told);
         });
         work.push(Work::new(command, then));
