@@ -16,6 +16,7 @@ pub(crate) const KNOWN: i64 = 1;
 /// Events have a rowid of their own, so that the appends of all sessions go to the same few pages
 /// at the end of the table and a group commit writes little; the two indexes carry the order.
 /// `agent` of a stream is '' for the control stream. `last` marks the end of a batch.
+/// The index `turns` serves [`crate::Reader::unfinished`], whose condition it repeats.
 const FIRST: &str = "
     CREATE TABLE sessions (
         key INTEGER PRIMARY KEY,

@@ -37,7 +37,7 @@ fn start(name: &str, folder: &Path) -> (Child, BufReader<ChildStdout>) {
 fn said(mut output: BufReader<ChildStdout>) -> Vec<String> {
     let mut text = String::new();
     output.read_to_string(&mut text).unwrap();
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
     whole.lines().filter_map(|line| line.strip_prefix("ACK ")).map(str::to_owned).collect()
 }
 
@@ -60,7 +60,7 @@ fn appends_until_it_is_killed() {
     loop {
         let mut batch = append(&s, tip, &[("", tip - talk + 1), ("s", talk + 1)]);
         // Every few appends a long body, so that kills fall into its file too.
-        let length = if tip % 14 == 0 { 100_000 } else { 300 };
+        let length = if tip.is_multiple_of(14) { 100_000 } else { 300 };
         let body = Body::new(vec![u8::try_from(tip % 251).unwrap(); length]);
         batch.events[0].event = Event::Branch(BranchEvent::Heard {
             turn: stead_core::id::TurnId(tip + 1),

@@ -12,8 +12,9 @@
 mod kit;
 
 use kit::{append, home, note, session};
-use stead_core::event::Stream;
-use stead_core::id::RequestId;
+use stead_core::event::{BranchEvent, Event, Outcome, Stream};
+use stead_core::id::{RequestId, TurnId};
+use stead_core::path::AgentPath;
 use stead_store::{Body, Store, StoreError};
 
 #[test]
@@ -78,4 +79,28 @@ fn bodies_short_and_long_come_back_whole() {
     again.bodies = vec![long.clone()];
     store.append(again).unwrap();
     assert_eq!(store.reader().body(&long.digest()).unwrap().as_deref(), Some(long.bytes()));
+}
+
+#[test]
+fn unfinished_work_is_found() {
+    let home = home();
+    let store = Store::open(home.path()).unwrap();
+    let path = AgentPath::root();
+    let started = Event::Branch(BranchEvent::TurnStarted { path: path.clone() });
+    let settled = Event::Branch(BranchEvent::TurnSettled {
+        path,
+        turn: TurnId(1),
+        outcome: Outcome::Completed,
+        result: None,
+        reason: None,
+    });
+    for (id, events) in [("running", vec![&started]), ("idle", vec![&started, &settled])] {
+        let places: Vec<_> = (1..).zip(&events).map(|(seq, _)| ("", seq)).collect();
+        let mut batch = append(&session(id), 0, &places);
+        for (envelope, event) in batch.events.iter_mut().zip(events) {
+            envelope.event = event.clone();
+        }
+        store.append(batch).unwrap();
+    }
+    assert_eq!(store.reader().unfinished().unwrap(), [session("running")]);
 }

@@ -41,7 +41,7 @@ const DISK: usize = 24 * 1024 * 1024;
 const APPENDS: u64 = 25;
 
 /// How many moments are looked at, at most, and how long.
-const MOMENTS: usize = 150;
+const MOMENTS: usize = 110;
 const TIME: Duration = Duration::from_secs(25);
 
 #[test]
