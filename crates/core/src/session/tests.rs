@@ -1,1 +1,16 @@
+//! The rules, shown case by case, and held against random sequences of commands.
 
+mod calls;
+mod invariants;
+mod log;
+mod messages;
+mod names;
+mod permissions;
+mod properties;
+mod recovery;
+mod rewinds;
+mod steps;
+mod stored;
+mod targets;
+mod tasks;
+mod turns;

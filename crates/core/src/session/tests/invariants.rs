@@ -1,0 +1,240 @@
+//! What holds after every command, read off the log by other means than the rules' own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::log::Log;
+use crate::event::{BranchEvent, Envelope, Event, MailKind, Outcome, Sender, Stream, WorldEvent};
+use crate::id::{BodyRef, CallId, MailId, PermissionId, SessionId, TaskId, TurnId};
+use crate::path::AgentPath;
+use crate::roster::Standing;
+use crate::task::{Owner, Status};
+
+/// Fails with what does not hold.
+pub(super) fn check(log: &Log) {
+    numbers(&log.log);
+    roster(log);
+    Walk::default().generation(log);
+    tasks(log);
+}
+
+/// Positions and seqs begin at 1 and have no gap.
+fn numbers(log: &[Envelope]) {
+    let mut seqs: BTreeMap<&Stream, u64> = BTreeMap::new();
+    for (envelope, position) in log.iter().zip(1..) {
+        let seq = seqs.entry(&envelope.stream).or_default();
+        *seq += 1;
+        assert_eq!((envelope.position, envelope.seq), (position, *seq));
+        let conversation = matches!(
+            envelope.event,
+            Event::Branch(
+                BranchEvent::Heard { .. }
+                    | BranchEvent::Said { .. }
+                    | BranchEvent::Answered { .. }
+                    | BranchEvent::Unanswered { .. }
+            )
+        );
+        assert_eq!(envelope.stream != Stream::Control, conversation, "{envelope:?}");
+    }
+}
+
+/// Paths and ids are one to one, parents are there, room is kept.
+fn roster(log: &Log) {
+    let roster = &log.state.branch.roster;
+    let agents: Vec<_> = roster.all().collect();
+    let ids: BTreeSet<_> = agents.iter().map(|a| &a.id).collect();
+    assert_eq!((ids.len(), roster.paths.len()), (agents.len(), agents.len()));
+    for agent in &agents {
+        assert_eq!(roster.with_id(&agent.id), Some(*agent));
+        assert_eq!(roster.at(&agent.path), Some(*agent));
+        if let Some(parent) = agent.path.parent() {
+            assert!(roster.find(&parent).is_ok(), "{} has no parent", agent.path);
+        }
+        assert!(!roster.gone.contains_key(&agent.path));
+        if agent.turn().is_none() {
+            assert!(agent.open_calls.is_empty());
+        }
+    }
+    let capacity = usize::from(log.state.world.started.as_ref().unwrap().capacity);
+    let busy = agents.iter().filter(|a| !a.path.is_root() && a.standing != Standing::Idle).count();
+    assert!(busy <= capacity, "{busy} of {capacity}");
+    assert_eq!(busy, roster.active());
+}
+
+/// What a walk over the events since the last rewind has seen.
+#[derive(Default)]
+struct Walk<'a> {
+    taken: BTreeMap<&'a AgentPath, (&'a SessionId, bool)>,
+    turns: BTreeMap<&'a AgentPath, TurnId>,
+    calls: BTreeMap<&'a Stream, Vec<&'a CallId>>,
+    stored: BTreeMap<&'a AgentPath, Vec<(MailId, BodyRef)>>,
+    heard: BTreeMap<&'a Stream, Vec<(MailId, BodyRef)>>,
+    delivered: BTreeMap<&'a AgentPath, Vec<MailId>>,
+    settled: BTreeMap<&'a AgentPath, usize>,
+    results: BTreeMap<&'a AgentPath, usize>,
+    asked: BTreeMap<PermissionId, &'a AgentPath>,
+}
+
+impl<'a> Walk<'a> {
+    /// Walks over what belongs to the agents there are now: the events since the last rewind, and
+    /// `/root`, which every branch has.
+    fn generation(mut self, log: &'a Log) {
+        let rewound = |e: &&Envelope| matches!(e.event, Event::World(WorldEvent::Rewound { .. }));
+        let from = log.log.iter().rev().find(rewound).map_or(0, |e| e.position);
+        let root = log.state.branch.roster.all().next().unwrap();
+        if from > 0 {
+            self.taken.insert(&root.path, (&root.id, true));
+        }
+        for envelope in log.log.iter().filter(|e| e.position > from) {
+            if let Event::Branch(event) = &envelope.event {
+                self.branch(envelope, event);
+            }
+        }
+        self.compare(log);
+    }
+
+    fn branch(&mut self, envelope: &'a Envelope, event: &'a BranchEvent) {
+        match event {
+            BranchEvent::AgentReserved { path, agent, .. } => {
+                assert!(self.taken.values().all(|(id, _)| *id != agent), "{agent} twice");
+                assert!(self.taken.insert(path, (agent, false)).is_none(), "{path} twice");
+            }
+            BranchEvent::AgentPublished { path } => {
+                let (_, published) = self.taken.get_mut(path).unwrap();
+                assert!(!std::mem::replace(published, true));
+            }
+            BranchEvent::AgentRefused { path, .. } => {
+                let (_, published) = self.taken.remove(path).unwrap();
+                assert!(!published, "{path} was published");
+            }
+            BranchEvent::TurnStarted { path } => {
+                assert!(self.taken[path].1);
+                let turn = TurnId(envelope.position);
+                assert!(self.turns.insert(path, turn).is_none(), "two turns of {path}");
+            }
+            BranchEvent::TurnSettled { path, turn, outcome, .. } => {
+                assert_eq!(self.turns.remove(path), Some(*turn));
+                let stream = Stream::Conversation(self.taken[path].0.clone());
+                assert!(self.calls.get(&stream).is_none_or(Vec::is_empty), "an open call");
+                let open = self.asked.values().filter(|asker| **asker == path).count();
+                assert_eq!(open, 0, "an open request of {path}");
+                *self.settled.entry(path).or_default() += 1;
+                let _: &Outcome = outcome;
+            }
+            BranchEvent::MailStored { kind, from, to, body, .. } => {
+                assert!(self.taken[to].1);
+                self.stored.entry(to).or_default().push((MailId(envelope.position), *body));
+                if let (MailKind::Result, Sender::Agent(from)) = (kind, from) {
+                    assert_eq!(from.parent().as_ref(), Some(to));
+                    *self.results.entry(from).or_default() += 1;
+                    assert_eq!(self.results[from], self.settled[from], "a result without an end");
+                }
+            }
+            BranchEvent::MailDelivered { to, mail } => {
+                self.delivered.entry(to).or_default().extend(mail);
+            }
+            BranchEvent::PermissionAsked { path, turn, .. } => {
+                assert_eq!(self.turns.get(path), Some(turn));
+                self.asked.insert(PermissionId(envelope.position), path);
+            }
+            BranchEvent::PermissionSettled { id, .. } => {
+                assert!(self.asked.remove(id).is_some(), "{id} settled twice");
+            }
+            BranchEvent::Heard { turn, mail, body, .. } => {
+                self.speaks(envelope, *turn);
+                assert!(self.calls.get(&envelope.stream).is_none_or(Vec::is_empty));
+                if let Some(mail) = mail {
+                    self.heard.entry(&envelope.stream).or_default().push((*mail, *body));
+                }
+            }
+            BranchEvent::Said { turn, calls, .. } => {
+                self.speaks(envelope, *turn);
+                let open = self.calls.entry(&envelope.stream).or_default();
+                assert!(open.is_empty(), "{open:?} have no result");
+                open.extend(calls);
+            }
+            BranchEvent::Answered { turn, call, .. }
+            | BranchEvent::Unanswered { turn, call, .. } => {
+                self.speaks(envelope, *turn);
+                let open = self.calls.get_mut(&envelope.stream).unwrap();
+                assert_eq!(open.remove(0), call);
+            }
+            BranchEvent::TasksWritten { .. } | BranchEvent::NoteSet { .. } => {}
+        }
+    }
+
+    /// A conversation grows only in the running turn of its agent.
+    fn speaks(&self, envelope: &Envelope, turn: TurnId) {
+        let Stream::Conversation(id) = &envelope.stream else { panic!("{envelope:?}") };
+        let (path, _) = self.taken.iter().find(|(_, (agent, _))| *agent == id).unwrap();
+        assert_eq!(self.turns.get(path), Some(&turn), "{path} has ended");
+    }
+
+    /// What was seen is what the state says.
+    fn compare(&self, log: &Log) {
+        for agent in log.state.branch.roster.all() {
+            let path = &agent.path;
+            assert_eq!(self.turns.get(path).copied(), agent.turn());
+            let stream = Stream::Conversation(agent.id.clone());
+            let heard = self.heard.get(&stream).cloned().unwrap_or_default();
+            let delivered = self.delivered.get(path).cloned().unwrap_or_default();
+            assert!(delivered.iter().eq(heard.iter().map(|(mail, _)| mail)));
+            let unread = agent.unread.iter().map(|m| (m.id, m.body));
+            let all: Vec<_> = heard.into_iter().chain(unread).collect();
+            assert_eq!(all, self.stored.get(path).cloned().unwrap_or_default(), "mail of {path}");
+            if !path.is_root() {
+                let settled = self.settled.get(path).copied().unwrap_or_default();
+                assert_eq!(self.results.get(path).copied().unwrap_or_default(), settled);
+                assert_eq!(agent.last.is_some(), settled > 0);
+            }
+            let open = self.calls.get(&stream).cloned().unwrap_or_default();
+            assert!(agent.open_calls.iter().eq(open));
+        }
+        assert_eq!(self.taken.len(), log.state.branch.roster.all().count());
+        let open = &log.state.branch.permissions;
+        assert!(open.iter().map(|(id, r)| (*id, &r.path)).eq(self.asked.clone()));
+    }
+}
+
+/// Numbers are given once, blockers are open tasks without circles, owners are there.
+fn tasks(log: &Log) {
+    let (mut ever, mut now) = (BTreeSet::new(), BTreeSet::new());
+    for envelope in &log.log {
+        match &envelope.event {
+            Event::World(WorldEvent::Rewound { .. }) => now.clear(),
+            Event::Branch(BranchEvent::TasksWritten { tasks, .. }) => {
+                for task in tasks {
+                    if now.insert(task.id) {
+                        assert!(ever.insert(task.id), "task {} again", task.id);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    assert!(
+        ever.iter().eq((1..=log.state.world.last_task.0).map(TaskId).collect::<Vec<_>>().iter())
+    );
+    let list = &log.state.branch.tasks;
+    assert!(list.tasks.keys().eq(now.iter()));
+    let there = |owner: &Owner| match owner {
+        Owner::Agent(path) => !path.is_root() && log.state.branch.roster.find(path).is_ok(),
+        Owner::Main | Owner::Bucket(_) => true,
+    };
+    for task in list.tasks.values() {
+        assert!(there(&task.owner), "{task:?}");
+        for blocker in &task.blocked_by {
+            assert_ne!(list.tasks[blocker].status, Status::Completed, "{task:?}");
+        }
+    }
+    // Without a circle, tasks can be taken away one after another.
+    let mut left = list.tasks.clone();
+    while !left.is_empty() {
+        let before = left.len();
+        let ids: BTreeSet<TaskId> = left.keys().copied().collect();
+        left.retain(|_, task| !task.blocked_by.is_disjoint(&ids));
+        assert!(left.len() < before, "a circle in {left:?}");
+    }
+    for owner in list.notes.keys() {
+        assert!(there(owner) && list.has_open(owner), "a note of {owner:?}");
+    }
+}
