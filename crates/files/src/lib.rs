@@ -3,10 +3,10 @@
 //!
 //! Everything here is synchronous and blocks; callers on an async runtime use blocking tasks.
 
-mod atomic;
+pub mod atomic;
 mod folder;
 mod identity;
-mod lock;
+pub mod lock;
 
 pub use atomic::{AtomicError, create_new, is_temporary, replace, replace_through};
 pub use folder::{FolderError, is_network_file_system, private_dir};

@@ -113,7 +113,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
         #[test]
         fn head_and_tail_survive_within_the_limit(
             pieces in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..900), 0..12),

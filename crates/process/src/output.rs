@@ -146,7 +146,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
+        #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
         #[test]
         fn any_bytes_fit_into_any_limit(
             content in prop::collection::vec(any::<u8>(), 0..3000),
