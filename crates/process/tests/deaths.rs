@@ -97,6 +97,19 @@ fn field_prc_05_engine_exits() {
 }
 
 #[test]
+fn field_prc_05_engine_and_spawner_killed() {
+    let bench = Bench::new();
+    let (mut engine, spawner) = start_engine(&bench);
+    kill(spawner.pid, "-STOP");
+    kill(engine.id(), "-KILL");
+    kill(spawner.pid, "-KILL");
+    engine.wait().unwrap();
+    until("no process of a run is left", || {
+        support::marked(&format!("{}-runs", bench.mark)).is_empty()
+    });
+}
+
+#[test]
 fn field_prc_05_spawner_killed() {
     let (bench, spawner) = (Bench::new(), start_spawner());
     let mut run = spawner.run(&bench.bash(SERVERS)).unwrap();
