@@ -12,6 +12,7 @@ mod launch;
 mod serve;
 mod server;
 mod session;
+mod spawners;
 pub mod text;
 mod timing;
 

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::settings::Settings;
 use stead_files::{Lock, holder, is_network_file_system, private_dir, replace};
-use stead_process::{ProcessIdentity, Spawner};
+use stead_process::ProcessIdentity;
 use stead_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -21,6 +21,7 @@ use crate::engine::Engine;
 use crate::home::Home;
 use crate::server;
 use crate::session::Shared;
+use crate::spawners::Spawners;
 
 /// How long an engine that nobody uses stays.
 const IDLE: Duration = Duration::from_mins(10);
@@ -63,8 +64,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
     private_dir(home.runtime()).map_err(|e| storage(e.to_string()))?;
     private_dir(&home.logs()).map_err(|e| storage(e.to_string()))?;
     let (program, arguments) = spawner;
-    let arguments: Vec<_> = arguments.iter().map(OsString::as_os_str).collect();
-    let spawner = Spawner::start(&program, &arguments).map_err(|e| failed(e.to_string()))?;
+    let spawners = Spawners::start(program, arguments).map_err(|e| failed(e.to_string()))?;
     let record = EngineRecord {
         socket: socket.clone(),
         process: ProcessIdentity::of_self().map_err(|e| failed(e.to_string()))?,
@@ -79,7 +79,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
     let shared = Arc::new(Shared {
         home: home.clone(),
         store,
-        spawner: Arc::new(spawner),
+        spawners,
         drivers: Drivers::default(),
         doors: Doors::default(),
     });

@@ -70,7 +70,7 @@ async fn identify(
     next: Next,
 ) -> Response {
     here.engine.touch();
-    let spawner = here.engine.shared.spawner.identity();
+    let spawner = here.engine.shared.spawners.last().identity();
     let caller = Caller::judge(&here.behind, peer, &spawner);
     request.extensions_mut().insert(caller);
     next.run(request).await

@@ -11,7 +11,6 @@ use stead_core::path::AgentPath;
 use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, State};
-use stead_process::Spawner;
 use stead_store::{Reader, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::timeout;
@@ -22,6 +21,7 @@ use crate::api::Attendance;
 use crate::door::Doors;
 use crate::drivers::Drivers;
 use crate::home::Home;
+use crate::spawners::Spawners;
 
 /// How many commands are decided before one append at most.
 const LARGEST_BATCH: usize = 256;
@@ -38,7 +38,7 @@ const RETRY: Duration = Duration::from_millis(500);
 pub(crate) struct Shared {
     pub(crate) home: Home,
     pub(crate) store: Store,
-    pub(crate) spawner: Arc<Spawner>,
+    pub(crate) spawners: Spawners,
     pub(crate) drivers: Drivers,
     pub(crate) doors: Doors,
 }

@@ -240,11 +240,12 @@ impl TurnFacts {
         let shared = self.shared.clone();
         let (directory, agent) = (self.directory.clone(), self.agent.clone());
         let spec = self.driver.clone();
-        let (place, driver) = tokio::task::spawn_blocking(move || {
+        let (place, driver, spawner) = tokio::task::spawn_blocking(move || {
             let place = Place::adopt(&shared.home.host(), &directory, &agent)
                 .map_err(|e| failed(e.to_string()))?;
             let driver = shared.drivers.driver(shared.store.reader(), &spec)?;
-            Ok::<_, Refusal>((place, driver))
+            let spawner = shared.spawners.living().map_err(|e| failed(e.to_string()))?;
+            Ok::<_, Refusal>((place, driver, spawner))
         })
         .await
         .map_err(|e| failed(e.to_string()))??;
@@ -270,7 +271,7 @@ impl TurnFacts {
             directory: self.directory,
             roots: self.roots,
             environment,
-            spawner: self.shared.spawner.clone(),
+            spawner,
             port: self.port,
             cancel: self.cancel,
         };
