@@ -156,21 +156,7 @@ pub(super) fn settle(
             format!("{path} has mail that this turn was asked to hear"),
         ));
     }
-    // Nobody is left who waits for what the turn's calls had reserved (A4).
-    let mut events: Vec<Planned> = state
-        .branch
-        .roster
-        .all()
-        .filter(|a| a.standing == Standing::Preparing && a.call.is_some())
-        .filter(|a| a.path.parent().as_ref() == Some(path))
-        .map(|a| refused(&a.path, format!("the turn of {path} that asked for it ended")))
-        .collect();
-    events.extend(settlement_events(state, agent, turn, settlement));
-    Ok(done(events))
-}
-
-fn refused(path: &AgentPath, reason: String) -> Planned {
-    control(BranchEvent::AgentRefused { path: path.clone(), reason })
+    Ok(done(settlement_events(state, agent, turn, settlement)))
 }
 
 fn settlement_events(
@@ -239,7 +225,10 @@ pub(super) fn recover(state: &State, reason: &str, report: BodyRef) -> Decision 
             Standing::Idle => {}
             Standing::Preparing => {
                 reservations += 1;
-                events.push(refused(&agent.path, line::brief(reason)));
+                events.push(control(BranchEvent::AgentRefused {
+                    path: agent.path.clone(),
+                    reason: line::brief(reason),
+                }));
             }
             Standing::Active(turn) => {
                 turns += 1;

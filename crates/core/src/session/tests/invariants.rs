@@ -69,6 +69,7 @@ struct Walk<'a> {
     stored: BTreeMap<&'a AgentPath, Vec<(MailId, BodyRef)>>,
     heard: BTreeMap<&'a Stream, Vec<(MailId, BodyRef)>>,
     delivered: BTreeMap<&'a AgentPath, Vec<MailId>>,
+    waking: BTreeMap<MailId, &'a AgentPath>,
     settled: BTreeMap<&'a AgentPath, usize>,
     results: BTreeMap<&'a AgentPath, usize>,
     asked: BTreeMap<PermissionId, &'a AgentPath>,
@@ -118,10 +119,16 @@ impl<'a> Walk<'a> {
                 let open = self.asked.values().filter(|asker| **asker == path).count();
                 assert_eq!(open, 0, "an open request of {path}");
                 *self.settled.entry(path).or_default() += 1;
-                let _: &Outcome = outcome;
+                if *outcome == Outcome::Completed {
+                    let unheard = self.waking.values().any(|to| *to == path);
+                    assert!(!unheard, "{path} completed over mail that woke it");
+                }
             }
-            BranchEvent::MailStored { kind, from, to, body, .. } => {
+            BranchEvent::MailStored { kind, from, to, body, wake } => {
                 assert!(self.taken[to].1);
+                if *wake {
+                    self.waking.insert(MailId(envelope.position), to);
+                }
                 self.stored.entry(to).or_default().push((MailId(envelope.position), *body));
                 if let (MailKind::Result, Sender::Agent(from)) = (kind, from) {
                     assert_eq!(from.parent().as_ref(), Some(to));
@@ -131,6 +138,7 @@ impl<'a> Walk<'a> {
             }
             BranchEvent::MailDelivered { to, mail } => {
                 self.delivered.entry(to).or_default().extend(mail);
+                self.waking.retain(|id, _| !mail.contains(id));
             }
             BranchEvent::PermissionAsked { path, turn, .. } => {
                 assert_eq!(self.turns.get(path), Some(turn));

@@ -174,20 +174,6 @@ fn the_same_call_again_is_the_same_agent() {
 }
 
 #[test]
-fn a_reservation_ends_with_the_turn_that_asked_for_it() {
-    let mut log = Log::new(2);
-    let mut command = log.reserve_command("/root", "x");
-    if let Command::Reserve { call: c, .. } = &mut command {
-        *c = Some(call("c1"));
-    }
-    log.say("/root", &["c1"]);
-    log.ok(command);
-    log.settle("/root", Outcome::Interrupted);
-    assert_eq!(log.refused(Command::Publish { path: path("/root/x") }), RefusalKind::WrongState);
-    assert_eq!(log.state.branch.roster.active(), 0);
-}
-
-#[test]
 fn an_id_that_had_a_conversation_is_never_given_again() {
     let mut log = Log::new(8);
     log.complete("/root");
