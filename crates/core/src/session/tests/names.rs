@@ -174,6 +174,32 @@ fn the_same_call_again_is_the_same_agent() {
 }
 
 #[test]
+fn a_child_has_what_its_parent_has_unless_it_was_given_more() {
+    let mut log = Log::new(8);
+    let spawn = |log: &mut Log, caller: &str, role: Option<&str>, dir: Option<&str>| {
+        let mut command = log.reserve_command(caller, "x");
+        if let Command::Reserve { role: r, directory: d, .. } = &mut command {
+            *r = role.map(|text| crate::id::RoleName::parse(text).unwrap());
+            *d = dir.map(directory);
+        }
+        let Outcomes::Reserved { path, .. } = log.ok(command) else { panic!() };
+        log.publish(&path);
+        path.to_string()
+    };
+    let a = spawn(&mut log, "/root", Some("reviewer"), Some("/w/app/sub"));
+    let b = spawn(&mut log, &a, None, None);
+    let c = spawn(&mut log, &b, Some("worker"), Some("/w/app"));
+    let facts = |at: &str| {
+        let agent = log.agent(at);
+        (agent.role.as_ref().unwrap().as_str().to_owned(), agent.directory.clone())
+    };
+    assert_eq!(facts(&a), ("reviewer".to_owned(), directory("/w/app/sub")));
+    assert_eq!(facts(&b), facts(&a));
+    assert_eq!(facts(&c), ("worker".to_owned(), directory("/w/app")));
+    assert_eq!(log.agent(&c).driver, log.agent("/root").driver);
+}
+
+#[test]
 fn an_id_that_had_a_conversation_is_never_given_again() {
     let mut log = Log::new(8);
     log.complete("/root");

@@ -48,6 +48,13 @@ fn agents_44_after_a_kill_all_are_idle_and_a_second_start_adds_nothing() {
     assert_eq!(log.unread("/root/mailed"), [mail]);
     assert_eq!(log.unread("/root/parent").len(), 1);
     assert!(log.state.branch.permissions.is_empty());
+    // Children end before their parents, as they do without a crash.
+    let ended = |at: &str| {
+        let ends = |e: &&crate::event::Envelope| matches!(&e.event, Event::Branch(BranchEvent::TurnSettled { path: p, .. }) if *p == path(at));
+        log.log.iter().rev().find(ends).unwrap().position
+    };
+    assert!(ended("/root/parent/child") < ended("/root/parent"));
+    assert!(ended("/root/parent") < ended("/root"));
 
     let mut again = log.restarted();
     assert_eq!(again.ok(recover()), Outcomes::Recovered { turns: 0, reservations: 0 });
