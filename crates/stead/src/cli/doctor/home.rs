@@ -1,0 +1,197 @@
+//! The home as a folder, the settings, what lies around, and the programs that agents need.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use rustix::fs::{Access, access, statvfs};
+use stead_engine::Home;
+
+use super::finding::Finding;
+use crate::clean;
+use crate::context::on_path;
+use crate::render::counted;
+
+/// Less room than this and a session may soon not be stored.
+const LITTLE_ROOM: u64 = 256 * 1024 * 1024;
+/// Logs larger than this are told about.
+const LARGE_LOGS: u64 = 1024 * 1024 * 1024;
+/// How many entries of a folder are counted.
+const MOST_ENTRIES: usize = 200_000;
+
+/// The folder: whose it is, who may write it, where it is.
+pub(super) fn home(home: &Home) -> Vec<Finding> {
+    let folder = home.data();
+    let shown = clean::path(folder);
+    let other = "STEAD_HOME names another folder";
+    let mut findings = Vec::new();
+    let found = fs::symlink_metadata(folder);
+    findings.push(match &found {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            Finding::ok("home", format!("{shown}, made by the first command that needs it"))
+        }
+        Err(error) => Finding::fault("home", format!("{shown}: {error}"), other),
+        Ok(found) if found.is_symlink() => Finding::fault(
+            "home",
+            format!("{shown} is a symbolic link"),
+            "set STEAD_HOME to the folder that it leads to",
+        ),
+        Ok(found) if !found.is_dir() => {
+            Finding::fault("home", format!("{shown} is not a folder"), other)
+        }
+        Ok(found) if found.uid() != rustix::process::geteuid().as_raw() => {
+            Finding::fault("home", format!("{shown} belongs to another user"), other)
+        }
+        Ok(found) if found.mode() & 0o022 != 0 => Finding::fault(
+            "home",
+            format!("{shown} can be written by others (mode {:o})", found.mode() & 0o777),
+            format!("chmod go-w {shown}"),
+        ),
+        Ok(_) if access(folder, Access::WRITE_OK | Access::EXEC_OK).is_err() => {
+            Finding::fault("home", format!("{shown} cannot be written"), other)
+        }
+        Ok(_) => Finding::ok("home", shown.clone()),
+    });
+    match stead_files::is_network_file_system(folder) {
+        Ok(true) => findings.push(Finding::fault(
+            "disk",
+            format!("{shown} is on a network file system, where locks cannot be trusted"),
+            "set STEAD_HOME to a folder on a disk of this machine",
+        )),
+        Ok(false) => findings.extend(room(folder)),
+        Err(error) => findings.push(Finding::warning("disk", format!("{shown}: {error}"), other)),
+    }
+    if let Err(refusal) = home.socket() {
+        let help = refusal.hint.unwrap_or_default();
+        findings.push(Finding::fault("socket", refusal.line, help));
+    }
+    findings
+}
+
+fn room(folder: &Path) -> Option<Finding> {
+    let found = folder.ancestors().find_map(|folder| statvfs(folder).ok())?;
+    let free = found.f_bavail.saturating_mul(found.f_frsize);
+    if free >= LITTLE_ROOM {
+        return None;
+    }
+    Some(Finding::warning(
+        "disk",
+        format!("only {} are free for the home", size(free)),
+        "make room: what cannot be stored is refused, and nothing is lost by it",
+    ))
+}
+
+/// The settings: readable and understood.
+pub(super) fn settings(home: &Home) -> Finding {
+    let path = home.settings();
+    match stead_engine::read_settings(home) {
+        Ok(_) if path.exists() => Finding::ok("settings", clean::path(&path)),
+        Ok(_) => Finding::ok("settings", format!("{} (none; not needed)", clean::path(&path))),
+        Err(refusal) => {
+            let help = refusal.hint.unwrap_or_else(|| "mend the file".to_owned());
+            Finding::fault("settings", refusal.line, help)
+        }
+    }
+}
+
+/// Scratch folders and logs.
+pub(super) fn left_over(home: &Home) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let scratch = home.host().join("scratch");
+    let folders = fs::read_dir(&scratch).map_or(0, Iterator::count);
+    if folders > 0 {
+        let (_, bytes) = weigh(&scratch);
+        let folders = counted(folders, "scratch folder", "scratch folders");
+        findings.push(Finding::ok(
+            "scratch",
+            format!("{folders} of agents in {}, {}", clean::path(&scratch), size(bytes)),
+        ));
+    }
+    let (files, bytes) = weigh(&home.logs());
+    if files > 0 {
+        let line = format!(
+            "{} in {}, {}",
+            counted(files, "file", "files"),
+            clean::path(&home.logs()),
+            size(bytes)
+        );
+        findings.push(if bytes > LARGE_LOGS {
+            let runs = clean::path(&home.logs().join("runs"));
+            let help = format!("logs of commands are in {runs}; old ones may be removed");
+            Finding::warning("logs", line, help)
+        } else {
+            Finding::ok("logs", line)
+        });
+    }
+    findings
+}
+
+/// How many files are below a folder, and how many bytes they have. Follows no links.
+fn weigh(folder: &Path) -> (usize, u64) {
+    let (mut files, mut bytes, mut seen) = (0, 0_u64, 0);
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            seen += 1;
+            if seen > MOST_ENTRIES {
+                return (files, bytes);
+            }
+            let Ok(found) = entry.metadata() else { continue };
+            if found.is_dir() {
+                folders.push(entry.path());
+            } else {
+                files += 1;
+                bytes = bytes.saturating_add(found.len());
+            }
+        }
+    }
+    (files, bytes)
+}
+
+/// The programs that agents need.
+pub(super) fn programs(variables: &BTreeMap<OsString, OsString>) -> Vec<Finding> {
+    let path = variables.get(OsStr::new("PATH"));
+    let find = |name| path.and_then(|path| on_path(path, name));
+    [
+        ("bash", "agents cannot run commands without it"),
+        ("git", "agents cannot use repositories without it"),
+    ]
+    .into_iter()
+    .map(|(name, without)| match find(name) {
+        Some(found) => Finding::ok(name, clean::path(&found)),
+        None => Finding::fault(name, format!("not in PATH; {without}"), format!("install {name}")),
+    })
+    .collect()
+}
+
+/// A number of bytes for people.
+pub(super) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let (mut tenths, mut unit) = (bytes.saturating_mul(10) / 1024, "KiB");
+    for next in UNITS.iter().skip(1) {
+        if tenths < 10_240 {
+            break;
+        }
+        tenths /= 1024;
+        unit = next;
+    }
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!(size(7), "7 bytes");
+        assert_eq!(size(1536), "1.5 KiB");
+        assert_eq!(size(5 * 1024 * 1024), "5.0 MiB");
+    }
+}

@@ -1,0 +1,20 @@
+//! The command line: one file a verb.
+
+mod completions;
+mod doctor;
+mod log;
+mod paths;
+mod permit;
+mod program;
+mod reference;
+mod roots;
+mod run;
+mod send;
+mod serve;
+mod sessions;
+mod stop;
+mod task;
+mod tree;
+mod welcome;
+
+pub(crate) use program::{Cli, SPAWNER, run};

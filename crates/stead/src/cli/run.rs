@@ -1,0 +1,288 @@
+//! `stead run`: starts a session or continues one, and shows it until nobody is at work.
+
+use std::ffi::OsString;
+use std::io::Read as _;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use stead_core::id::{Label, SessionId};
+use stead_core::layout::Placement;
+use stead_core::permission::Mode;
+use stead_core::refusal::{Refusal, RefusalKind};
+use stead_engine::Client;
+use stead_engine::api::{Attendance, DriverParams, SendParams, StartParams};
+
+use super::program::Json;
+use super::roots;
+use crate::context::{Context, block_on, current_dir, new_request, on_path, send_safely};
+use crate::exit::{Done, Exit, Failure, usage};
+use crate::live::{Face, Start, watch};
+use crate::output::{answer_line, document, is_interactive, say, style, styled};
+
+/// Programs that are agents and may be installed; a later version drives them.
+const KNOWN_AGENTS: [&str; 5] = ["codex", "claude", "opencode", "pi", "gemini"];
+
+/// Start a session over some folders, or continue one
+///
+/// On a terminal a live tree shows the agents, and keys answer what they ask; elsewhere a plain log
+/// goes to standard error. The result of /root goes to standard output. Ctrl-C leaves and lets the
+/// agents go on; twice stops them.
+#[derive(Debug, Args)]
+pub(crate) struct RunArguments {
+    /// A working root: a folder, and what may be done in it. Only `:read` and `:write` at the end
+    /// are cut off the path; write is the default. The first is the primary. Left out, it is the
+    /// current folder
+    #[arg(long = "root", value_name = "[SLOT=]PATH[:read|:write]")]
+    roots: Vec<OsString>,
+    /// What runs the agents: `playbook:FILE`
+    #[arg(long, value_name = "AGENT")]
+    agent: Option<String>,
+    /// How much is asked: edits and commands, commands only, or nothing
+    #[arg(long, value_enum, default_value_t = ModeName::Ask)]
+    mode: ModeName,
+    /// Plan only: edits and commands are refused
+    #[arg(long)]
+    plan: bool,
+    /// Work in the folders themselves
+    #[arg(long)]
+    in_place: bool,
+    /// Return at once; requests wait for `stead permit`
+    #[arg(long)]
+    detach: bool,
+    /// A name for the session; if one has it already, that one is continued
+    #[arg(long, value_name = "LABEL", conflicts_with = "session")]
+    label: Option<String>,
+    /// Continue this session: an id, the beginning of one, or a label
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["roots", "agent", "plan", "in_place"])]
+    session: Option<String>,
+    #[command(flatten)]
+    json: Json,
+    /// The message to /root; `-` reads standard input
+    message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ModeName {
+    Ask,
+    Edits,
+    FullAuto,
+}
+
+impl From<ModeName> for Mode {
+    fn from(name: ModeName) -> Self {
+        match name {
+            ModeName::Ask => Self::Ask,
+            ModeName::Edits => Self::Edits,
+            ModeName::FullAuto => Self::FullAuto,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Detached<'a> {
+    session: &'a SessionId,
+}
+
+/// Starts or continues, then shows.
+pub(crate) fn run(arguments: RunArguments) -> Done {
+    let message = message_of(&arguments.message)?;
+    let context = Context::new()?;
+    let label = arguments.label.as_deref().map(Label::parse).transpose();
+    let label = label.map_err(|e| usage(e.to_string()))?;
+    block_on(async {
+        let known = match (&arguments.session, &label) {
+            (Some(name), _) => {
+                let client = context.connect().await?;
+                let session = context.session(&client, Some(name)).await?;
+                Some((client, session))
+            }
+            (None, Some(label)) => labelled(&context, label).await?,
+            (None, None) => None,
+        };
+        let face = Watching::of(&arguments);
+        if let Some((client, session)) = known {
+            return resume(&context, client, session, message, face).await;
+        }
+        let params = new_session(&context, &arguments, label, message, face.attendance())?;
+        let mut client = context.connect().await?;
+        let started = send_safely(&context, &mut client, |client| {
+            let params = params.clone();
+            async move { client.start(&params).await }
+        })
+        .await?;
+        face.show(&context, client, started.session, 0).await
+    })
+}
+
+/// The message as it was given, or what standard input has.
+pub(crate) fn message_of(given: &str) -> Result<String, Refusal> {
+    let mut message = given.to_owned();
+    if given == "-" {
+        message.clear();
+        std::io::stdin()
+            .read_to_string(&mut message)
+            .map_err(|error| usage(format!("the message cannot be read: {error}")))?;
+    }
+    if message.trim().is_empty() {
+        return Err(usage("the message is empty").hint("say what is to be done"));
+    }
+    Ok(message)
+}
+
+/// How a run is watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Watching {
+    Not { json: bool },
+    Json,
+    Plain,
+    Live,
+}
+
+impl Watching {
+    fn of(arguments: &RunArguments) -> Self {
+        match (arguments.detach, arguments.json.json) {
+            (true, json) => Self::Not { json },
+            (false, true) => Self::Json,
+            (false, false) if is_interactive() => Self::Live,
+            (false, false) => Self::Plain,
+        }
+    }
+
+    fn attendance(self) -> Attendance {
+        match self {
+            Self::Not { .. } => Attendance::Detached,
+            Self::Live => Attendance::Attached,
+            Self::Json | Self::Plain => Attendance::Headless,
+        }
+    }
+
+    async fn show(self, context: &Context, client: Client, session: SessionId, after: u64) -> Done {
+        let face = match self {
+            Self::Not { json } => return detached(&session, json),
+            Self::Json => Face::json(),
+            Self::Plain => Face::plain(),
+            Self::Live => Face::live()?,
+        };
+        watch(Start { context, client, session, after, face }).await
+    }
+}
+
+fn detached(session: &SessionId, json: bool) -> Done {
+    if json {
+        document(&Detached { session })?;
+    } else {
+        answer_line(session)?;
+    }
+    say(styled(
+        style::DIM,
+        "`stead log --follow` shows what happens, `stead permit list` what waits for you, \
+         `stead tree` who is at work",
+    ));
+    Ok(Exit::DONE)
+}
+
+/// The session that has this label, if any.
+async fn labelled(
+    context: &Context,
+    label: &Label,
+) -> Result<Option<(Client, SessionId)>, Failure> {
+    let client = context.connect().await?;
+    let sessions = client.sessions().await?;
+    let found = sessions.into_iter().find(|s| s.label.as_ref() == Some(label));
+    Ok(found.map(|found| (client, found.session)))
+}
+
+/// Sends a message to `/root` of a session that is there.
+async fn resume(
+    context: &Context,
+    mut client: Client,
+    session: SessionId,
+    message: String,
+    watching: Watching,
+) -> Done {
+    let tip = client.tree(&session).await?.tip;
+    let params = SendParams {
+        request: new_request()?,
+        target: "/root".to_owned(),
+        message,
+        wake: true,
+        attendance: watching.attendance(),
+        environment: context.for_commands(),
+    };
+    let sent = send_safely(context, &mut client, |client| {
+        let (session, params) = (session.clone(), params.clone());
+        async move { client.send(&session, &params).await }
+    })
+    .await?;
+    say(styled(style::DIM, super::send::told(&sent.receipt)));
+    watching.show(context, client, session, tip).await
+}
+
+fn new_session(
+    context: &Context,
+    arguments: &RunArguments,
+    label: Option<Label>,
+    message: String,
+    attendance: Attendance,
+) -> Result<StartParams, Refusal> {
+    let driver = driver(context, arguments.agent.as_deref())?;
+    if !arguments.in_place {
+        return Err(Refusal::new(
+            RefusalKind::WrongState,
+            "this version of stead cannot give agents private copies yet",
+        )
+        .hint("--in-place lets them work in the folder itself"));
+    }
+    Ok(StartParams {
+        request: new_request()?,
+        roots: roots::parse(&arguments.roots, &current_dir()?)?,
+        placement: Placement::InPlace,
+        mode: arguments.mode.into(),
+        plan_ceiling: arguments.plan,
+        label,
+        driver,
+        message,
+        attendance,
+        environment: context.for_commands(),
+    })
+}
+
+/// What runs the agents. Without one it says what it looked for and what works.
+fn driver(context: &Context, agent: Option<&str>) -> Result<DriverParams, Refusal> {
+    let works = "a playbook works now: --agent playbook:FILE (docs/playbook.md says how one is \
+                 written)";
+    if let Some(file) = agent.and_then(|agent| agent.strip_prefix("playbook:")) {
+        return playbook(file);
+    }
+    if let Some(agent) = agent {
+        let agent = crate::clean::brief(agent, 80);
+        return Err(
+            usage(format!("this version of stead cannot run the agent {agent:?} yet")).hint(works)
+        );
+    }
+    say("no agent was named, so stead looked for one:");
+    let settings = crate::clean::path(&context.home.settings());
+    say(format_args!("  configured agents  none: {settings} cannot name any in this version"));
+    let path = context.variables.get(std::ffi::OsStr::new("PATH"));
+    let (found, missing): (Vec<&str>, Vec<&str>) = KNOWN_AGENTS
+        .into_iter()
+        .partition(|name| path.is_some_and(|path| on_path(path, name).is_some()));
+    for name in found {
+        say(format_args!("  {name:<17}  installed, but not supported yet by this version"));
+    }
+    if !missing.is_empty() {
+        say(format_args!("  not installed      {}", missing.join(", ")));
+    }
+    Err(usage("no agent to run").hint(works))
+}
+
+fn playbook(file: &str) -> Result<DriverParams, Refusal> {
+    let text = std::fs::read_to_string(file).map_err(|error| {
+        usage(format!("the playbook {file} cannot be read: {error}"))
+            .hint("--agent playbook:FILE; docs/playbook.md says how one is written")
+    })?;
+    let name = std::path::Path::new(file)
+        .file_name()
+        .map_or_else(|| file.to_owned(), |name| name.to_string_lossy().into_owned());
+    Ok(DriverParams::Playbook { name, text })
+}

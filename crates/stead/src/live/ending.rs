@@ -1,0 +1,150 @@
+//! What a run says when it is over: the result, what holds, and the command that goes on.
+
+use std::path::Path;
+
+use serde::Serialize;
+use stead_core::event::Outcome;
+use stead_core::id::SessionId;
+use stead_core::path::AgentPath;
+use stead_core::permission::Mode;
+use stead_core::task::Status;
+use stead_engine::Client;
+use stead_engine::api::{ResultResponse, TreeResponse};
+
+use super::fold::Fold;
+use super::watch::Left;
+use crate::clean;
+use crate::exit::{Done, Exit};
+use crate::output::{answer, answer_json, say, style, styled};
+use crate::render;
+
+/// What is known when following ends.
+pub(super) struct Ending {
+    pub(super) client: Client,
+    pub(super) session: SessionId,
+    pub(super) fold: Fold,
+    pub(super) left: Left,
+    pub(super) json: bool,
+}
+
+/// The last object of `stead run --json`.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "end")]
+struct End<'a> {
+    version: u32,
+    session: &'a SessionId,
+    /// How /root's turn ended; none: it goes on, or that is not known.
+    outcome: Option<Outcome>,
+    reason: Option<&'a str>,
+    result: Option<&'a str>,
+    unread: usize,
+}
+
+/// Tells how it ended.
+pub(super) async fn ending(ending: Ending) -> Done {
+    let Ending { client, session, fold, left, json } = ending;
+    if let Left::Leaving(exit) = left {
+        say(format_args!(
+            "the agents go on without you: `stead log --follow --session {session}` shows what \
+             they do, `stead stop /root --session {session}` ends a turn"
+        ));
+        if fold.mode != Mode::FullAuto {
+            say("what they would have to ask you for is refused while nobody watches");
+        }
+        return Ok(exit);
+    }
+    let tree = client.tree(&session).await?;
+    // None when something began again meanwhile.
+    let result = client.result(&session, &AgentPath::root()).await.ok();
+    if json {
+        answer_json(&End {
+            version: 1,
+            session: &session,
+            outcome: result.as_ref().map(|r| r.outcome),
+            reason: result.as_ref().and_then(|r| r.reason.as_deref()),
+            result: result.as_ref().map(|r| r.text.as_str()),
+            unread: unread(&tree),
+        })?;
+    } else {
+        tell(&tree, &fold, result.as_ref())?;
+    }
+    Ok(match left {
+        Left::Stopped => Exit::INTERRUPTED,
+        _ => Exit::of_outcome(result.map(|r| r.outcome)),
+    })
+}
+
+fn unread(tree: &TreeResponse) -> usize {
+    tree.agents.iter().filter(|a| a.path.is_root()).map(|a| a.unread).sum()
+}
+
+fn tell(
+    tree: &TreeResponse,
+    fold: &Fold,
+    result: Option<&ResultResponse>,
+) -> Result<(), crate::exit::Failure> {
+    for agent in tree.agents.iter().filter(|a| !a.path.is_root()) {
+        if let (Some(how @ (Outcome::Errored | Outcome::Interrupted)), reason) =
+            (agent.outcome, &agent.reason)
+        {
+            let (word, shade) = render::outcome(how);
+            let reason = reason.as_deref().map(|r| format!(": {}", clean::brief(r, 300)));
+            let word = styled(shade, word);
+            say(format_args!("{} {word}{}", agent.path, reason.unwrap_or_default()));
+        }
+    }
+    if let Some(result) = result {
+        let (word, shade) = render::outcome(result.outcome);
+        let reason = result.reason.as_deref().map(|r| format!(": {}", clean::line(r)));
+        let head = styled(shade.bold(), format_args!("{} {word}", result.path));
+        say(format_args!("{head}{}", reason.unwrap_or_default()));
+        if !result.text.is_empty() {
+            answer(format_args!("{}\n", clean::block(&result.text).trim_end()))?;
+        }
+    }
+    for line in held(tree, fold) {
+        say(line);
+    }
+    let go_on = format!("stead run --session {} \"…\"", tree.session);
+    match unread(tree) {
+        0 => say(styled(style::DIM, format_args!("go on: {go_on}"))),
+        n => say(format_args!(
+            "{} came for /root after it was done; go on: {go_on}",
+            render::counted(n, "message", "messages")
+        )),
+    }
+    Ok(())
+}
+
+/// What is still open or was changed, each with the command that helps.
+fn held(tree: &TreeResponse, fold: &Fold) -> Vec<String> {
+    let mut lines = Vec::new();
+    let session = &tree.session;
+    let open = fold.tasks.values().filter(|t| t.status != Status::Completed).count();
+    if open > 0 {
+        let open = render::counted(open, "task is", "tasks are");
+        lines.push(format!("{open} open: `stead task list --session {session}`"));
+    }
+    if !tree.permissions.is_empty() {
+        lines.push(format!("requests wait: `stead permit list --session {session}`"));
+    }
+    if fold.unanswered > 0 {
+        lines.push(format!(
+            "{} refused because nobody was there to answer: `--mode edits` or `--mode full-auto` \
+             asks less, `--detach` lets them wait for `stead permit`",
+            render::counted(fold.unanswered, "request was", "requests were"),
+        ));
+    }
+    for root in &tree.roots {
+        let folder = root.directory.as_path();
+        if root.access == stead_core::layout::Access::Write && is_git(folder) {
+            let folder = clean::path(folder);
+            lines.push(styled(style::DIM, format_args!("what changed: git -C {folder} status")));
+        }
+    }
+    lines
+}
+
+fn is_git(folder: &Path) -> bool {
+    folder.join(".git").exists()
+}

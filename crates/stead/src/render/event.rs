@@ -1,0 +1,254 @@
+//! One event, one line: who, and what happened, for a plain log.
+
+use std::collections::HashMap;
+
+use stead_core::event::{
+    BranchEvent, CallFate, Event, MailKind, Outcome, Sender, StoredEvent, WorldEvent,
+};
+use stead_core::task::Task;
+use stead_engine::api::EventNotification;
+
+use super::{answer, calls, clock, mode, outcome, placement, said, status, tool_result};
+use crate::clean;
+use crate::output::{style, styled};
+
+/// The most characters of an agent's text in a line.
+const LONGEST: usize = 300;
+
+/// How much a line matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Weight {
+    /// A step on the way.
+    Step,
+    /// Something began, ended or was said.
+    Mark,
+    /// Somebody should look.
+    Alarm,
+}
+
+/// What an event says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Said {
+    /// When, by the clock of this machine.
+    pub(crate) at: String,
+    /// Who.
+    pub(crate) who: String,
+    /// What happened; clean, on one line.
+    pub(crate) what: String,
+    /// How much it matters.
+    pub(crate) weight: Weight,
+}
+
+impl Said {
+    /// The line as it is printed.
+    pub(crate) fn line(&self) -> String {
+        let at = styled(style::DIM, &self.at);
+        let who = styled(style::BOLD, &self.who);
+        match self.weight {
+            Weight::Step => format!("{at} {who} {}", styled(style::DIM, &self.what)),
+            Weight::Mark => format!("{at} {who} {}", self.what),
+            Weight::Alarm => format!("{at} {who} {}", styled(style::ASK, &self.what)),
+        }
+    }
+}
+
+impl Said {
+    /// The line without styles.
+    pub(crate) fn plain(&self) -> String {
+        format!("{} {} {}", self.at, self.who, self.what)
+    }
+}
+
+/// Turns events into lines. It remembers what later events only name: tools of calls, first
+/// messages of agents.
+#[derive(Debug, Default)]
+pub(crate) struct Teller {
+    tools: HashMap<String, String>,
+    assignments: HashMap<String, String>,
+}
+
+/// The event of a notification; none when it is of a kind that a newer engine has.
+pub(crate) fn decoded(event: &EventNotification) -> Option<Event> {
+    ["branch", "world"].into_iter().find_map(|scope| {
+        Event::decode(&StoredEvent {
+            scope: scope.to_owned(),
+            kind: event.kind.clone(),
+            version: stead_core::event::EVENT_VERSION,
+            body: event.body.to_string(),
+        })
+        .ok()
+    })
+}
+
+impl Teller {
+    /// The line of an event; none for one that tells people nothing new.
+    pub(crate) fn tell(&mut self, event: &EventNotification) -> Option<Said> {
+        let text = event.text.as_deref().unwrap_or_default();
+        let (who, what, weight) = match decoded(event) {
+            Some(Event::World(world)) => {
+                let (what, weight) = told_world(&world)?;
+                ("stead".to_owned(), what, weight)
+            }
+            Some(Event::Branch(branch)) => self.branch(&branch, event, text)?,
+            None => {
+                ("stead".to_owned(), format!("event {}", clean::line(&event.kind)), Weight::Step)
+            }
+        };
+        Some(Said { at: clock(event.at), who, what, weight })
+    }
+
+    fn branch(
+        &mut self,
+        event: &BranchEvent,
+        notification: &EventNotification,
+        text: &str,
+    ) -> Option<(String, String, Weight)> {
+        let here = || {
+            notification
+                .conversation
+                .as_ref()
+                .map_or_else(|| "stead".to_owned(), ToString::to_string)
+        };
+        let brief = |text: &str| clean::brief(text, LONGEST);
+        Some(match event {
+            BranchEvent::AgentReserved { path, .. } => {
+                self.assignments.insert(path.to_string(), brief(text));
+                return None;
+            }
+            BranchEvent::AgentPublished { path } => {
+                let what = match self.assignments.remove(path.as_str()) {
+                    Some(message) => format!("was given: {message}"),
+                    None => "is there".to_owned(),
+                };
+                (path.to_string(), what, Weight::Mark)
+            }
+            BranchEvent::AgentRefused { path, reason } => {
+                (path.to_string(), format!("cannot be started: {}", brief(reason)), Weight::Alarm)
+            }
+            BranchEvent::TurnStarted { path } => {
+                (path.to_string(), "began a turn".to_owned(), Weight::Step)
+            }
+            BranchEvent::TurnSettled { path, outcome: how, reason, .. } => {
+                (path.to_string(), settled(*how, reason.as_deref(), text), weight_of(*how))
+            }
+            BranchEvent::MailStored { kind, from, to, .. } => {
+                // The turn's end has told this.
+                if *kind == MailKind::Result {
+                    return None;
+                }
+                (sender(from), format!("to {to}: {}", brief(text)), Weight::Mark)
+            }
+            BranchEvent::MailDelivered { to, mail } => {
+                let mail = super::counted(mail.len(), "message", "messages");
+                (to.to_string(), format!("read {mail}"), Weight::Step)
+            }
+            BranchEvent::TasksWritten { by, tasks } => (sender(by), written(tasks), Weight::Mark),
+            BranchEvent::NoteSet { owner, note } => {
+                let note = note.as_deref().map_or_else(
+                    || "cleared its note".to_owned(),
+                    |note| format!("notes: {}", brief(note)),
+                );
+                (clean::line(&String::from(owner.clone())), note, Weight::Mark)
+            }
+            BranchEvent::PermissionAsked { path, subject, .. } => {
+                let id = notification.position;
+                (path.to_string(), format!("asks ({id}): {}", brief(subject)), Weight::Alarm)
+            }
+            BranchEvent::PermissionSettled { id, answer: how } => {
+                ("stead".to_owned(), format!("request {id} is {}", answer(*how)), Weight::Mark)
+            }
+            // The delivery, or the assignment, has told this.
+            BranchEvent::Heard { .. } => return None,
+            BranchEvent::Said { .. } => (here(), self.spoken(text)?, Weight::Mark),
+            BranchEvent::Answered { call, .. } => {
+                let tool = self.tools.remove(call.as_str()).unwrap_or_else(|| "a call".to_owned());
+                let (text, failed) = tool_result(text);
+                let what = format!("{tool} → {}", clean::brief(&text, LONGEST));
+                let weight = if failed { Weight::Alarm } else { Weight::Step };
+                (here(), what, weight)
+            }
+            BranchEvent::Unanswered { call, fate, .. } => {
+                let tool = self.tools.remove(call.as_str()).unwrap_or_else(|| "a call".to_owned());
+                let fate = match fate {
+                    CallFate::NotStarted => "was not started",
+                    CallFate::Unknown => "was perhaps started; what it did is not known",
+                };
+                (here(), format!("{tool} {fate}"), Weight::Alarm)
+            }
+        })
+    }
+
+    fn spoken(&mut self, stored: &str) -> Option<String> {
+        let mut parts = Vec::new();
+        let text = said(stored);
+        if !text.trim().is_empty() {
+            parts.push(format!("says: {}", clean::brief(&text, LONGEST)));
+        }
+        for (id, tool, about) in calls(stored) {
+            let tool = clean::brief(&tool, 40);
+            parts.push(format!("calls {tool} {}", clean::brief(&about, 120)).trim_end().to_owned());
+            self.tools.insert(id, tool);
+        }
+        (!parts.is_empty()).then(|| parts.join("; "))
+    }
+}
+
+fn told_world(event: &WorldEvent) -> Option<(String, Weight)> {
+    Some(match event {
+        WorldEvent::SessionStarted(started) => {
+            let roots: Vec<_> =
+                started.roots.iter().map(|root| clean::path(root.directory.as_path())).collect();
+            let what = format!(
+                "session {} began {} in {}, mode {}",
+                started.session,
+                placement(started.placement),
+                roots.join(", "),
+                mode(started.mode)
+            );
+            (what, Weight::Step)
+        }
+        WorldEvent::TasksNumbered { .. } => return None,
+        WorldEvent::ModeSet { mode: set, plan_ceiling } => {
+            let plan = if *plan_ceiling { ", planning only" } else { "" };
+            (format!("mode {}{plan}", mode(*set)), Weight::Mark)
+        }
+        WorldEvent::Granted { .. } => ("the same is allowed from now on".to_owned(), Weight::Step),
+        WorldEvent::Rewound { to } => (format!("went back to {to}"), Weight::Mark),
+    })
+}
+
+fn settled(how: Outcome, reason: Option<&str>, result: &str) -> String {
+    let (word, _) = outcome(how);
+    let told = match (how, reason) {
+        (Outcome::Completed, _) | (_, None) => result,
+        (_, Some(reason)) => reason,
+    };
+    let told = clean::brief(told, LONGEST);
+    if told.is_empty() { word.to_owned() } else { format!("{word}: {told}") }
+}
+
+fn weight_of(outcome: Outcome) -> Weight {
+    match outcome {
+        Outcome::Completed => Weight::Mark,
+        Outcome::Errored | Outcome::Interrupted => Weight::Alarm,
+    }
+}
+
+fn sender(sender: &Sender) -> String {
+    match sender {
+        Sender::Person => "you".to_owned(),
+        Sender::Agent(path) => path.to_string(),
+        Sender::Stead => "stead".to_owned(),
+    }
+}
+
+fn written(tasks: &[Task]) -> String {
+    let told: Vec<_> = tasks
+        .iter()
+        .map(|task| {
+            let (word, _) = status(task.status);
+            format!("{}. {} [{word}]", task.id, clean::brief(&task.subject, 80))
+        })
+        .collect();
+    clean::brief(&format!("tasks: {}", told.join("; ")), LONGEST)
+}

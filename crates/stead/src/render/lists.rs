@@ -1,0 +1,100 @@
+//! Sessions, tasks and permission requests as text.
+
+use stead_core::permission::Request;
+use stead_core::task::Task;
+use stead_engine::api::{SessionView, TasksResponse};
+
+use super::{counted, moment, status};
+use crate::clean;
+use crate::output::{style, styled};
+
+/// The sessions, one a line.
+pub(crate) fn sessions(sessions: &[SessionView]) -> String {
+    let mut text = String::new();
+    for session in sessions {
+        let state = match session.active {
+            0 => styled(style::DIM, format_args!("{:<9}", "idle")),
+            active => styled(style::BUSY, format_args!("{:<9}", format!("{active} active"))),
+        };
+        let label = session.label.as_ref().map(|l| format!("  {l}")).unwrap_or_default();
+        text.push_str(&format!(
+            "{}  {}  {state}  {}{}\n",
+            session.session,
+            moment(session.newest),
+            clean::path(session.directory.as_path()),
+            styled(style::BOLD, label),
+        ));
+    }
+    text
+}
+
+/// The task list, one a line, then the notes.
+pub(crate) fn tasks(list: &TasksResponse) -> String {
+    let mut text = String::new();
+    for task in &list.tasks {
+        let (word, shade) = status(task.status);
+        let owner = clean::line(&String::from(task.owner.clone()));
+        text.push_str(&format!(
+            "{:>3}  {}  {}  {}{}\n",
+            task.id,
+            styled(shade, format_args!("{word:<11}")),
+            clean::line(&task.subject),
+            styled(style::DIM, owner),
+            waits_for(task),
+        ));
+    }
+    for (owner, note) in &list.notes {
+        let owner = styled(style::DIM, format_args!("{}:", clean::line(owner)));
+        text.push_str(&format!("{owner} {}\n", clean::line(note)));
+    }
+    text
+}
+
+/// One task whole.
+pub(crate) fn task(task: &Task) -> String {
+    let (word, shade) = status(task.status);
+    let mut text = format!(
+        "{} {}\n{}  {}{}\n",
+        styled(style::BOLD, format_args!("{}.", task.id)),
+        styled(style::BOLD, clean::line(&task.subject)),
+        styled(shade, word),
+        clean::line(&String::from(task.owner.clone())),
+        waits_for(task),
+    );
+    if !task.description.is_empty() {
+        text.push_str(&format!("\n{}\n", clean::block(&task.description).trim_end()));
+    }
+    text
+}
+
+fn waits_for(task: &Task) -> String {
+    if task.blocked_by.is_empty() {
+        return String::new();
+    }
+    let blockers: Vec<_> = task.blocked_by.iter().map(ToString::to_string).collect();
+    format!("  waits for {}", blockers.join(", "))
+}
+
+/// The open requests, one a line, and how to answer them.
+pub(crate) fn permissions(requests: &[Request]) -> String {
+    let mut text = String::new();
+    for request in requests {
+        text.push_str(&format!(
+            "{:>4}  {}  {}\n",
+            request.id,
+            styled(style::BOLD, &request.path),
+            clean::line(&request.subject)
+        ));
+    }
+    let first = requests.first().map_or(0, |request| request.id.0);
+    text.push_str(&styled(
+        style::DIM,
+        format_args!(
+            "{}: `stead permit allow {first}`, `… allow {first} --for session`, \
+             `stead permit deny {first}`",
+            counted(requests.len(), "request waits", "requests wait"),
+        ),
+    ));
+    text.push('\n');
+    text
+}
