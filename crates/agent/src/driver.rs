@@ -10,6 +10,7 @@ use stead_core::event::Outcome;
 use stead_core::id::{SessionId, TurnId};
 use stead_core::layout::{AbsoluteDir, Root};
 use stead_core::path::AgentPath;
+use stead_files::Lock;
 use stead_process::Spawner;
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +37,9 @@ pub struct Turn {
     pub logs: PathBuf,
     /// Starts processes.
     pub spawner: Arc<Spawner>,
+    /// The lock that every supervisor of a command holds: whoever takes it after an engine has
+    /// died knows that no command of that engine runs any more.
+    pub runs: Arc<Lock>,
     /// The way to the session.
     pub port: Port,
     /// Cancelled when the turn must end now; whoever runs it ends every process of it first.

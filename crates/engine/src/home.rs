@@ -93,6 +93,11 @@ impl Home {
         self.data.join("engine.lock")
     }
 
+    /// The lock that every command of an agent holds, through its supervisor.
+    pub fn runs_lock(&self) -> PathBuf {
+        self.data.join("runs.lock")
+    }
+
     /// Who serves this home.
     pub fn engine_record(&self) -> PathBuf {
         self.data.join("engine.json")
@@ -140,6 +145,7 @@ impl Home {
             ("logs", self.logs(), "of the engine and of agents' commands"),
             ("engine", self.engine_record(), "which process serves this home"),
             ("lock", self.engine_lock(), "held by that process"),
+            ("lock of runs", self.runs_lock(), "held by it and by all that agents run"),
             ("socket", socket, "where that process listens"),
             ("settings", self.settings(), "yours; stead only reads it"),
             ("host", self.host(), "scratch folders of agents"),

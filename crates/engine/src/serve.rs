@@ -25,6 +25,9 @@ use crate::spawners::Spawners;
 
 /// How long an engine that nobody uses stays.
 const IDLE: Duration = Duration::from_mins(10);
+/// How long a new engine waits for the commands of one that died: longer than they are given to
+/// end.
+const LINGER: Duration = Duration::from_secs(30);
 /// How often an engine looks whether it is still needed.
 const LOOK: Duration = Duration::from_secs(2);
 
@@ -63,6 +66,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
     let socket = home.socket()?;
     private_dir(home.runtime()).map_err(|e| storage(e.to_string()))?;
     private_dir(&home.logs()).map_err(|e| storage(e.to_string()))?;
+    let runs = Arc::new(await_runs(&home)?);
     let (program, arguments) = spawner;
     let spawners = Spawners::start(program, arguments).map_err(|e| failed(e.to_string()))?;
     let record = EngineRecord {
@@ -80,6 +84,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
         home: home.clone(),
         store,
         spawners,
+        runs,
         drivers: Drivers::default(),
         doors: Doors::default(),
     });
@@ -178,6 +183,21 @@ fn take(home: &Home) -> Result<Lock, Refusal> {
         Err(error) => Err(storage(error.to_string())
             .hint("`stead doctor` looks at the home; STEAD_HOME names another folder")),
     }
+}
+
+/// Waits until no command of an engine that died runs any more (recovery, step 1): their
+/// supervisors end them when it dies, and each holds this lock until it has.
+fn await_runs(home: &Home) -> Result<Lock, Refusal> {
+    let path = home.runs_lock();
+    Lock::exclusive_within(&path, "runs of agents", LINGER)
+        .map_err(|e| storage(e.to_string()))?
+        .ok_or_else(|| {
+            Refusal::new(
+                RefusalKind::Unavailable,
+                format!("a command of an engine that died has not ended within {LINGER:?}"),
+            )
+            .hint("`stead doctor` names it; nothing is settled while it may still act")
+        })
 }
 
 /// The person's settings; a missing file is an empty one.

@@ -38,7 +38,11 @@ impl Tools {
         let mut environment = turn.environment.clone();
         without_git_discovery(&mut environment);
         silence(&mut environment);
-        let log = |number| turn.logs.join(format!("{}-{}-{number}.log", turn.agent, turn.id));
+        let held = turn.runs.share().map_err(|error| {
+            Refusal::new(RefusalKind::Storage, format!("cannot hold the lock of runs: {error}"))
+        })?;
+        let logs = turn.logs.join(format!("{}-{}", turn.agent, turn.id));
+        let log = move |number| logs.with_added_extension(format!("{number}.log"));
         let command = Command {
             program: "bash".into(),
             arguments: vec!["-c".into(), line.into()],
@@ -48,7 +52,7 @@ impl Tools {
             grace: GRACE,
             log: PathBuf::new(),
             log_limit: LARGEST_LOG,
-            held: None,
+            held: Some(held),
         };
         self.shells.start(&turn.agent, &turn.spawner, log, command).await
     }

@@ -16,6 +16,7 @@ use stead_core::layout::{AbsoluteDir, Access, Root, RootIdentity};
 use stead_core::path::AgentPath;
 use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
+use stead_files::Lock;
 use stead_model::{Message, Model, ModelError, Reply, Request, ToolCall, ToolResult};
 use stead_process::Spawner;
 use tokio::sync::mpsc;
@@ -37,6 +38,7 @@ pub(crate) struct State {
 pub(crate) struct World {
     folder: tempfile::TempDir,
     spawner: Arc<Spawner>,
+    runs: Arc<Lock>,
     state: Arc<Mutex<State>>,
 }
 
@@ -53,7 +55,9 @@ impl World {
             asked: Vec::new(),
             refuse_say: None,
         };
-        Self { folder, spawner, state: Arc::new(Mutex::new(state)) }
+        let lock = Lock::try_exclusive(&folder.path().join("runs.lock"), "runs");
+        let runs = Arc::new(lock.unwrap().unwrap());
+        Self { folder, spawner, runs, state: Arc::new(Mutex::new(state)) }
     }
 
     pub(crate) fn app(&self) -> PathBuf {
@@ -92,6 +96,7 @@ impl World {
             environment,
             logs: self.folder.path().canonicalize().unwrap().join("logs"),
             spawner: self.spawner.clone(),
+            runs: self.runs.clone(),
             port: Port::new(id, sender),
             cancel: CancellationToken::new(),
         }

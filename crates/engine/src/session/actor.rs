@@ -11,6 +11,7 @@ use stead_core::path::AgentPath;
 use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, State};
+use stead_files::Lock;
 use stead_store::{Reader, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::timeout;
@@ -39,6 +40,7 @@ pub(crate) struct Shared {
     pub(crate) home: Home,
     pub(crate) store: Store,
     pub(crate) spawners: Spawners,
+    pub(crate) runs: Arc<Lock>,
     pub(crate) drivers: Drivers,
     pub(crate) doors: Doors,
 }

@@ -272,6 +272,7 @@ impl TurnFacts {
             roots: self.roots,
             environment,
             spawner,
+            runs: self.shared.runs.clone(),
             port: self.port,
             cancel: self.cancel,
         };
