@@ -6,7 +6,7 @@
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,6 +27,7 @@ fn main() -> Outcome<()> {
     for threads in [1, 16, 64] {
         stead(&folder.join(format!("stead-{threads}")), threads, time)?;
     }
+    piped(&folder.join("stead-piped"), 64, time)?;
     plain(&folder.join("plain-again"), time)
 }
 
@@ -45,6 +46,37 @@ fn stead(home: &Path, threads: u64, time: Duration) -> Outcome<()> {
         waits.extend(worker.join().map_err(|_| "a worker panicked")??);
     }
     report(&format!("stead, {threads} threads"), began.elapsed(), waits);
+    Ok(())
+}
+
+/// One thread that submits without waiting: how much the writer's thread can take.
+fn piped(home: &Path, sessions: u64, time: Duration) -> Outcome<()> {
+    let _ = std::fs::remove_dir_all(home);
+    let store = Store::open(home)?;
+    let (sender, outcomes) = mpsc::channel();
+    let sessions: Vec<_> = (0..sessions)
+        .map(|number| SessionId::parse(&format!("session-{number}")))
+        .collect::<Result<_, _>>()?;
+    let began = Instant::now();
+    let mut waits = Vec::new();
+    let mut position = 0;
+    while began.elapsed() < time {
+        for session in &sessions {
+            let sender = sender.clone();
+            let asked = Instant::now();
+            store.submit(one(session, position), move |outcome| {
+                let _ = sender.send((outcome, asked.elapsed()));
+            });
+        }
+        position += 1;
+        // Eight rounds ahead of the disk at most.
+        let behind = if position < 8 { 0 } else { sessions.len() };
+        for (outcome, wait) in outcomes.iter().take(behind) {
+            outcome?;
+            waits.push(wait);
+        }
+    }
+    report("stead, 512 in flight", began.elapsed(), waits);
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use stead_core::id::{BodyRef, Digest};
 
@@ -100,8 +101,14 @@ impl Blobs {
         }
     }
 
-    /// Every file of the folder: its digest, or `None` for a temporary one or a stranger.
-    pub(crate) fn list(&self) -> Result<Vec<(PathBuf, Option<Digest>)>, StoreError> {
+    /// The files older than `age` that are bodies for which `keep` is false, or that a killed
+    /// process left half written; not what stead never named so. Whether an event refers to them
+    /// is for the caller.
+    pub(crate) fn candidates(
+        &self,
+        age: Duration,
+        keep: impl Fn(&Digest) -> bool,
+    ) -> Result<Vec<Candidate>, StoreError> {
         let mut found = Vec::new();
         for parent in entries(&self.folder)? {
             if !parent.is_dir() {
@@ -109,11 +116,29 @@ impl Blobs {
             }
             for path in entries(&parent)? {
                 let digest = digest_at(&path);
-                found.push((path, digest));
+                let left = path.file_name().is_some_and(stead_files::is_temporary);
+                // What is gone meanwhile needs no one to remove it.
+                let Ok(file) = path.metadata() else { continue };
+                if digest.map_or(left, |digest| !keep(&digest)) && is_older(&file, age) {
+                    found.push(Candidate { digest, path, bytes: file.len() });
+                }
             }
         }
         Ok(found)
     }
+}
+
+/// A file that may be garbage.
+pub(crate) struct Candidate {
+    /// `None` for a half-written one.
+    pub(crate) digest: Option<Digest>,
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+}
+
+fn is_older(file: &fs::Metadata, age: Duration) -> bool {
+    // A time in the future says that a clock jumped; such a file is as good as new.
+    file.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok()) >= Some(age)
 }
 
 fn digest_at(path: &Path) -> Option<Digest> {

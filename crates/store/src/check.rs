@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use stead_core::event::Event;
 use stead_core::id::{BodyRef, Digest, Position, SessionId};
@@ -101,13 +101,9 @@ impl Reader {
             self.check_events(connection, &rows, &mut report, &mut referred)?;
             Ok((report, referred))
         })?;
-        for (path, digest) in self.blobs.list()? {
-            if digest.is_some_and(|digest| referred.contains(&digest) || keep(&digest)) {
-                continue;
-            }
-            let Ok(found) = path.metadata() else { continue };
-            if is_older(&found, age) {
-                report.findings.push(Finding::Orphan { path, bytes: found.len() });
+        for file in self.blobs.candidates(age, keep)? {
+            if file.digest.is_none_or(|digest| !referred.contains(&digest)) {
+                report.findings.push(Finding::Orphan { path: file.path, bytes: file.bytes });
             }
         }
         Ok(report)
@@ -187,11 +183,6 @@ impl Reader {
         }
         Ok(())
     }
-}
-
-pub(crate) fn is_older(found: &std::fs::Metadata, age: Duration) -> bool {
-    // A time in the future says that a clock jumped; such a file is as good as new.
-    found.modified().ok().and_then(|at| SystemTime::now().duration_since(at).ok()) >= Some(age)
 }
 
 /// Every run of 64 hexadecimal digits in the text, whatever it stands for: what a newer program

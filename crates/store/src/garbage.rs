@@ -8,7 +8,7 @@ use std::time::Duration;
 use rusqlite::{Connection, params};
 use stead_core::id::Digest;
 
-use crate::check::{digests_in, is_older};
+use crate::check::digests_in;
 use crate::error::StoreError;
 use crate::sql::{Number, failed};
 use crate::store::Store;
@@ -50,17 +50,10 @@ impl Store {
             let seen = referred_after(connection, 0, &mut referred)?;
             Ok((referred, seen))
         })?;
-        let mut files = Vec::new();
-        for (path, digest) in self.reader().blobs().list()? {
-            let temporary = path.file_name().is_some_and(stead_files::is_temporary);
-            let mine = digest.map_or(temporary, |digest| !keep(&digest));
-            if mine
-                && let Ok(found) = path.metadata()
-                && is_older(&found, age)
-            {
-                files.push(Garbage { digest, path: Some(path), bytes: found.len() });
-            }
-        }
+        let files = self.reader().blobs().candidates(age, keep)?.into_iter();
+        let mut files: Vec<_> = files
+            .map(|file| Garbage { digest: file.digest, path: Some(file.path), bytes: file.bytes })
+            .collect();
         // On the writer's thread nothing can begin to refer to a body while it is removed.
         self.writer.call(move |connection, _| {
             referred_after(connection, seen, &mut referred)?;

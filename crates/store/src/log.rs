@@ -147,6 +147,7 @@ impl Reader {
     }
 
     /// The position of the first event of a request; `None` when the session never stored it.
+    /// Rewound events count: the effect may be gone, the request was answered.
     pub fn request(
         &self,
         session: &SessionId,

@@ -33,8 +33,38 @@ fn start(name: &str, folder: &Path) -> (Child, BufReader<ChildStdout>) {
     (process, output)
 }
 
+/// Kills the child at some moment: in every second round at any, also while it opens the store,
+/// else after its first word, which even a starved machine lets it say.
+fn kill(
+    round: u64,
+    mut process: Child,
+    mut output: BufReader<ChildStdout>,
+    within: u64,
+) -> Vec<String> {
+    let mut said = Vec::new();
+    if round.is_multiple_of(2) {
+        said.push(first_word(&mut output));
+    }
+    thread::sleep(Duration::from_micros(3000 + random(within)));
+    process.kill().unwrap();
+    process.wait().unwrap();
+    said.extend(rest(output));
+    said
+}
+
+fn first_word(output: &mut BufReader<ChildStdout>) -> String {
+    let mut line = String::new();
+    loop {
+        line.clear();
+        assert!(output.read_line(&mut line).unwrap() > 0, "the child ended");
+        if let Some(word) = line.strip_prefix("ACK ") {
+            return word.trim().to_owned();
+        }
+    }
+}
+
 /// What the child said until it was killed, but for a line that it did not finish.
-fn said(mut output: BufReader<ChildStdout>) -> Vec<String> {
+fn rest(mut output: BufReader<ChildStdout>) -> Vec<String> {
     let mut text = String::new();
     output.read_to_string(&mut text).unwrap();
     let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -82,12 +112,10 @@ fn field_ses_01_a_kill_in_an_append_leaves_no_half_event() {
     let s = session("s");
     let mut acknowledged = 0;
     let mut before = Vec::new();
-    for _ in 0..60 {
-        let (mut process, output) = start("appends_until_it_is_killed", home.path());
-        thread::sleep(Duration::from_micros(8000 + random(40_000)));
-        process.kill().unwrap();
-        process.wait().unwrap();
-        let last = said(output).last().map_or(0, |line| line.parse().unwrap());
+    for round in 0..60 {
+        let (process, output) = start("appends_until_it_is_killed", home.path());
+        let said = kill(round, process, output, 40_000);
+        let last = said.last().map_or(0, |line| line.parse().unwrap());
         acknowledged = acknowledged.max(last);
         let store = Store::open(home.path()).unwrap();
         let Some(tip) = store.reader().tip(&s).unwrap() else {
@@ -104,7 +132,7 @@ fn field_ses_01_a_kill_in_an_append_leaves_no_half_event() {
         assert!(report.is_sound(), "{report:?}");
         before = records;
     }
-    assert!(acknowledged > 20, "the children hardly wrote: {acknowledged}");
+    assert!(acknowledged >= 60, "every second child wrote: {acknowledged}");
     let store = Store::open(home.path()).unwrap();
     let places = [("", before.len() as u64 / 2 + 1)];
     store.append(append(&s, before.len() as u64, &places)).unwrap();
@@ -128,12 +156,7 @@ fn field_ses_02_a_second_writer_is_told_who_holds_the_session() {
     let name = LeaseName::parse("s").unwrap();
     for round in 1..=3 {
         let (mut process, mut output) = start("holds_a_lease_until_it_is_killed", home.path());
-        let mut line = String::new();
-        while !line.starts_with("ACK ") {
-            line.clear();
-            assert!(output.read_line(&mut line).unwrap() > 0, "the child ended");
-        }
-        assert_eq!(line.trim(), format!("ACK {}", round * 2 - 1));
+        assert_eq!(first_word(&mut output), (round * 2 - 1).to_string());
         match Store::open(home.path()).err().unwrap() {
             StoreError::Held { holder: Some(holder), .. } => assert_eq!(holder.pid, process.id()),
             other => panic!("{other}"),
@@ -195,12 +218,12 @@ fn field_dsk_05_a_kill_leaves_the_old_state_or_the_new() {
     let name = LeaseName::parse("state").unwrap();
     let began = Instant::now();
     let mut known = 0;
-    for _ in 0..300 {
-        let (mut process, output) = start("changes_a_state_until_it_is_killed", home.path());
-        thread::sleep(Duration::from_micros(3000 + random(20_000)));
-        process.kill().unwrap();
-        process.wait().unwrap();
-        let last: u64 = said(output).last().map_or(known, |line| line.parse().unwrap());
+    let mut rounds = 0;
+    for round in 0..300 {
+        let (process, output) = start("changes_a_state_until_it_is_killed", home.path());
+        let said = kill(round, process, output, 20_000);
+        let last: u64 = said.last().map_or(known, |line| line.parse().unwrap());
+        rounds = round;
         known = match Store::open_reader(home.path()) {
             Ok(reader) => reader.lease(&name).unwrap().map_or(0, |(fence, _)| fence),
             Err(StoreError::Absent(_)) => 0,
@@ -212,5 +235,5 @@ fn field_dsk_05_a_kill_leaves_the_old_state_or_the_new() {
             break;
         }
     }
-    assert!(known > 20, "the children hardly wrote: {known}");
+    assert!(known >= rounds / 2, "every second child wrote: {known} in {rounds} rounds");
 }

@@ -200,6 +200,9 @@ fn only_what_no_event_refers_to_is_removed() {
     // A newer program's event keeps what it refers to.
     change(home.path(), "UPDATE events SET kind = 'dreamt', version = 9 WHERE position = 2");
 
+    let report = store.reader().check(Duration::ZERO, keep).unwrap();
+    let orphans = report.findings.iter().filter(|f| matches!(f, Finding::Orphan { .. })).count();
+    assert_eq!(orphans, 2, "the lost file and the half one: {report:?}");
     let young = store.collect(Sweep::List, Duration::from_hours(1), keep).unwrap();
     assert_eq!(young.len(), 1, "files are left alone while they are young: {young:?}");
     let listed = store.collect(Sweep::List, Duration::ZERO, keep).unwrap();
