@@ -253,3 +253,17 @@ async fn without_leave_nothing_is_started() {
     let asked = asked.iter().find(|ask| ask.starts_with("permission")).unwrap();
     assert!(asked.contains(r#"Command("touch made\nsecond") run touch made …"#), "{asked}");
 }
+
+#[tokio::test]
+async fn a_turn_that_is_taken_up_again_keeps_the_logs_it_named() {
+    let world = World::new();
+    let mut logs = Vec::new();
+    for word in ["first", "second"] {
+        let results = world.calls(&[("bash", json!({ "command": format!("echo {word}") }))]).await;
+        let log = results[0].structured.as_ref().unwrap()["log"].as_str().unwrap().to_owned();
+        logs.push((log, format!("{word}\n")));
+    }
+    for (log, text) in logs {
+        assert_eq!(fs::read_to_string(log).unwrap(), text);
+    }
+}

@@ -95,12 +95,12 @@ pub(crate) struct Shells {
 }
 
 impl Shells {
-    /// Starts a command.
+    /// Starts a command; `log` names the log of a number.
     pub(super) async fn start(
         &mut self,
         owner: &SessionId,
         spawner: &Arc<Spawner>,
-        log: impl FnOnce(u32) -> PathBuf,
+        log: impl Fn(u32) -> PathBuf + Send + 'static,
         command: Command,
     ) -> Result<ShellKey, Refusal> {
         if self.living.len() >= MOST_SHELLS {
@@ -110,12 +110,17 @@ impl Shells {
             )
             .hint("wait for one with `shell`, or end it with `stop`"));
         }
-        let number = self.last.saturating_add(1);
-        let log = log(number);
-        let command = Command { log: log.clone(), ..command };
         let limit = command.time_limit;
         let spawner = spawner.clone();
-        let run = blocking(move || launch(&spawner, command)).await?;
+        let first = self.last.saturating_add(1);
+        let (number, log, run) = blocking(move || {
+            // A turn that is taken up again finds the logs that its answers have named: they stay.
+            let number = (first..=u32::MAX).find(|number| !log(*number).exists()).unwrap_or(first);
+            let log = log(number);
+            let run = launch(&spawner, Command { log: log.clone(), ..command })?;
+            Ok((number, log, run))
+        })
+        .await?;
         let run = watch(run).map_err(|error| {
             Refusal::new(RefusalKind::Failed, format!("cannot watch the command: {error}"))
         })?;
