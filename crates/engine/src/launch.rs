@@ -53,7 +53,13 @@ pub async fn find_running(home: &Home) -> Option<Client> {
 
 /// A client of this home's engine, which is started when it does not run. An engine of another
 /// build is replaced when it is idle, and named when it is busy.
+///
+/// A process that an agent started has a socket of its own (`STEAD_SOCKET`), on which it is that
+/// agent; it goes there and starts nothing.
 pub async fn connect(home: &Home, launch: &Launch) -> Result<Client, Refusal> {
+    if let Some(socket) = launch.environment.get(OsStr::new(env::STEAD_SOCKET)) {
+        return inside(Client::new(socket), &launch.build).await;
+    }
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(client) = find_running(home).await {
@@ -100,6 +106,21 @@ pub async fn connect(home: &Home, launch: &Launch) -> Result<Client, Refusal> {
             Greeting::Refused(refusal) => return Err(refusal),
         }
     }
+}
+
+async fn inside(client: Client, build: &str) -> Result<Client, Refusal> {
+    let engine = client.engine().await?;
+    if engine.protocol == PROTOCOL && engine.build == build {
+        return Ok(client);
+    }
+    Err(Refusal::new(
+        RefusalKind::Unavailable,
+        format!(
+            "the engine that runs this agent (stead {}, build {}) is not of this program's build",
+            engine.version, engine.build
+        ),
+    )
+    .hint("call the program that runs it"))
 }
 
 async fn wait_gone(client: &Client, pid: u32, deadline: Instant) -> Result<(), Refusal> {

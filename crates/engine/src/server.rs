@@ -102,8 +102,12 @@ async fn list(State(engine): State<Arc<Engine>>) -> Answer<Vec<SessionView>> {
 
 async fn find(
     State(engine): State<Arc<Engine>>,
+    Extension(caller): Extension<Caller>,
     Query(params): Query<FindParams>,
 ) -> Answer<SessionParams> {
+    if let (Caller::Agent { session, .. }, None) = (&caller, &params.name) {
+        return Ok(Json(SessionParams { session: session.clone() }));
+    }
     Ok(Json(SessionParams { session: engine.find(params).await? }))
 }
 

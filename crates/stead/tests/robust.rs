@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -178,7 +179,7 @@ fn set_version(database: &Path, version: u32) {
 fn a_read_only_home_is_refused_by_name() {
     let world = world();
     fs::create_dir(world.home()).unwrap();
-    let mounted = Mounted::new(&world.home(), &["-o", "ro,size=1m"]);
+    let mounted = Mounted::new(&world.home(), &["-o", "ro,size=1m,mode=0700"]);
     let Some(_mounted) = mounted else {
         return skip("a_read_only_home_is_refused_by_name", "mounting needs root");
     };
@@ -264,30 +265,56 @@ fn a_corrupt_row_is_named_and_other_sessions_are_served() {
 fn an_agent_is_never_the_person() {
     let world = world();
     // What an agent's command calls on the person's own socket, and on its own.
+    let same_home: Vec<String> = ["STEAD_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"]
+        .iter()
+        .map(|name| format!("{name}={}", world.variables()[OsStr::new(name)].to_str().unwrap()))
+        .collect();
+    let as_person = format!("env -u STEAD_SOCKET {} {STEAD}", same_home.join(" "));
     let command = format!(
-        "env -u STEAD_SOCKET {STEAD} serve --stop; echo person=$?; \
-         {STEAD} send /root 'from inside' ; echo agent=$?"
+        "{as_person} serve --stop; echo stop=$?; {as_person} stop /root --session inside; echo \
+         interrupt=$?; (setsid {as_person} serve --stop); echo setsid=$?; \
+         {STEAD} send /root 'from inside'; echo agent=$?; {STEAD} permit allow 1; echo permit=$?"
     );
-    let command = command.replace('"', "\\\"");
-    let playbook = QUICK.replace("echo hello", &command);
+    let playbook = format!(
+        r#"
+[[agent]]
+path = "/root"
+[[agent.turn]]
+step = [
+  {{ call = {{ tool = "agent", as = "child", with = {{ task_name = "child", message = "go" }} }} }},
+  {{ wait = ["{{{{child}}}}"], as = "out" }},
+  {{ say = "{{{{out}}}}" }},
+]
+[[agent]]
+path = "/root/child"
+[[agent.turn]]
+step = [
+  {{ call = {{ tool = "bash", as = "out", with = {{ command = "{command}" }} }} }},
+  {{ say = "{{{{out}}}}" }},
+]
+"#
+    );
     let runtime = runtime();
     let (told, client) = runtime.block_on(async {
         let client = client(&world).await.unwrap();
-        let mut params = start(&world, "inside", &playbook, "go");
-        // The command reaches the same home.
-        params.environment.extend(
-            world
-                .variables()
-                .iter()
-                .filter_map(|(k, v)| Some((k.to_str()?.to_owned(), v.to_str()?.to_owned()))),
-        );
+        let params = start(&world, "inside", &playbook, "go");
         let session = client.start(&params).await.unwrap().session;
         (follow(&client, &session, 0).await, client)
     });
     let end = told.last().unwrap();
     assert_eq!(end.body["outcome"], "completed", "{end:?}");
     let text = end.text.clone().unwrap();
-    assert!(!text.contains("person=0"), "an agent stopped the engine: {text}");
+    for refused in ["stop=64", "interrupt=64", "setsid=64", "permit=64"] {
+        assert!(text.contains(refused), "{refused} in {text}");
+    }
+    assert!(text.contains("agent=0"), "{text}");
+    let events = runtime.block_on(log(&client, &SessionId::parse("inside").unwrap())).unwrap();
+    let mail: Vec<_> = events
+        .iter()
+        .filter(|e| e.kind == "mail-stored" && e.body["kind"] == "MAIL")
+        .collect();
+    assert_eq!(mail.len(), 1, "{mail:?}");
+    assert_eq!(mail[0].body["from"]["agent"], "/root/child", "whoever calls there is that agent");
     assert!(runtime.block_on(client.is_listening()));
 }
 

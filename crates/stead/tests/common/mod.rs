@@ -18,26 +18,26 @@ use stead_testkit::World;
 use tokio::runtime::Runtime;
 
 /// The program under test.
-pub const STEAD: &str = env!("CARGO_BIN_EXE_stead");
+pub(crate) const STEAD: &str = env!("CARGO_BIN_EXE_stead");
 
 /// A world of the real program, in memory where there is room.
-pub fn world() -> World {
+pub(crate) fn world() -> World {
     let memory = Path::new("/dev/shm");
     if memory.is_dir() { World::below(memory, STEAD) } else { World::new(STEAD) }
 }
 
 /// A runtime for one test.
-pub fn runtime() -> Runtime {
+pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
 /// The home of a world.
-pub fn home(world: &World) -> Home {
+pub(crate) fn home(world: &World) -> Home {
     Home::derive(world.variables(), &std::env::temp_dir(), 0).unwrap()
 }
 
 /// How the world's engine is started.
-pub fn launch(world: &World) -> Launch {
+pub(crate) fn launch(world: &World) -> Launch {
     Launch {
         program: STEAD.into(),
         arguments: ["serve", "--greet"].map(OsString::from).to_vec(),
@@ -47,12 +47,12 @@ pub fn launch(world: &World) -> Launch {
 }
 
 /// A client of the world's engine, which is started when it does not run.
-pub async fn client(world: &World) -> Result<Client, Refusal> {
+pub(crate) async fn client(world: &World) -> Result<Client, Refusal> {
     connect(&home(world), &launch(world)).await
 }
 
 /// The same; an engine that is killed while it starts is started again.
-pub async fn patient_client(world: &World) -> Client {
+pub(crate) async fn patient_client(world: &World) -> Client {
     let mut last = None;
     for _ in 0..20 {
         match client(world).await {
@@ -64,7 +64,7 @@ pub async fn patient_client(world: &World) -> Client {
 }
 
 /// What starts a session in the world's work folder.
-pub fn start(world: &World, id: &str, playbook: &str, message: &str) -> StartParams {
+pub(crate) fn start(world: &World, id: &str, playbook: &str, message: &str) -> StartParams {
     StartParams {
         request: RequestId::parse(id).unwrap(),
         roots: vec![RootParams {
@@ -84,7 +84,7 @@ pub fn start(world: &World, id: &str, playbook: &str, message: &str) -> StartPar
 }
 
 /// A message of the person.
-pub fn message(world: &World, id: &str, target: &str, text: &str, wake: bool) -> SendParams {
+pub(crate) fn message(world: &World, id: &str, target: &str, text: &str, wake: bool) -> SendParams {
     SendParams {
         request: RequestId::parse(id).unwrap(),
         target: target.to_owned(),
@@ -104,7 +104,7 @@ fn environment(world: &World) -> BTreeMap<String, String> {
 }
 
 /// The events of a session up to now.
-pub async fn log(client: &Client, session: &SessionId) -> Result<Vec<EventNotification>, Refusal> {
+pub(crate) async fn log(client: &Client, session: &SessionId) -> Result<Vec<EventNotification>, Refusal> {
     let params = EventsParams { after: 0, follow: false, attached: false };
     let mut events = client.events(session, &params).await?;
     let mut log = Vec::new();
@@ -119,7 +119,7 @@ pub async fn log(client: &Client, session: &SessionId) -> Result<Vec<EventNotifi
 }
 
 /// Follows a session until `/root` has settled or the engine is gone, and gives what was told.
-pub async fn follow(client: &Client, session: &SessionId, after: u64) -> Vec<EventNotification> {
+pub(crate) async fn follow(client: &Client, session: &SessionId, after: u64) -> Vec<EventNotification> {
     let params = EventsParams { after, follow: true, attached: false };
     let mut told = Vec::new();
     let Ok(mut events) = client.events(session, &params).await else { return told };
