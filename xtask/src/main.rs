@@ -9,8 +9,10 @@
     reason = "a program for people: what it finds goes to the terminal"
 )]
 
+mod bench;
 mod check;
 mod coverage;
+mod field;
 mod layers;
 mod references;
 mod report;
@@ -71,6 +73,18 @@ const COMMANDS: &[Command] = &[
         says: "pages the program writes about itself; --write generates them",
         run: |root, options| references::run(root, has(options, "--write")),
     },
+    Command {
+        name: "bench",
+        options: bench::OPTIONS,
+        says: "how fast the program is: all but `build`, or what is named; --write the page",
+        run: bench::run,
+    },
+    Command {
+        name: "field",
+        options: field::OPTIONS,
+        says: "agents at work on real projects, one of them from a registry",
+        run: field::run,
+    },
 ];
 
 fn has(options: &[String], option: &str) -> bool {
@@ -81,7 +95,9 @@ fn usage() -> String {
     let mut text = String::from("usage: cargo xtask COMMAND [OPTION]\n");
     for command in COMMANDS {
         let call = format!("{} {}", command.name, command.options.join(" "));
-        let _ = write!(text, "\n  {call:<22}{}", command.says);
+        // What is too long for its column has a line to itself.
+        let gap = if call.len() < 22 { String::new() } else { format!("\n  {:<22}", "") };
+        let _ = write!(text, "\n  {call:<22}{gap}{}", command.says);
     }
     text
 }
