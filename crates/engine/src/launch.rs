@@ -61,11 +61,24 @@ pub async fn connect(home: &Home, launch: &Launch) -> Result<Client, Refusal> {
         return inside(Client::new(socket), &launch.build).await;
     }
     let deadline = Instant::now() + PATIENCE;
+    let mut started = false;
     loop {
         if let Some(client) = find_running(home).await {
             match client.engine().await {
                 Ok(engine) if engine.protocol == PROTOCOL && engine.build == launch.build => {
                     return Ok(client);
+                }
+                Ok(engine) if started => {
+                    return Err(Refusal::new(
+                        RefusalKind::Unavailable,
+                        format!(
+                            "{} is another program than this one by now (build {}, not {})",
+                            launch.program.display(),
+                            engine.build,
+                            launch.build
+                        ),
+                    )
+                    .hint("the same command again uses the new one"));
                 }
                 Ok(engine) if engine.busy.is_empty() => {
                     // Another client may have stopped it first.
@@ -96,7 +109,7 @@ pub async fn connect(home: &Home, launch: &Launch) -> Result<Client, Refusal> {
             continue;
         }
         match start(launch).await? {
-            Greeting::Ready => {}
+            Greeting::Ready => started = true,
             // Another client's engine was faster: it will be found.
             Greeting::Refused(refusal)
                 if refusal.kind == RefusalKind::Unavailable && Instant::now() < deadline =>

@@ -41,7 +41,7 @@ fn is_gone(pid: u32) -> bool {
 }
 
 #[test]
-fn a_second_engine_on_a_home_is_refused_and_told_who_serves_it() {
+fn field_plan_05_a_second_engine_on_a_home_is_refused_and_told_who_serves_it() {
     let world = world();
     let runtime = runtime();
     runtime.block_on(client(&world)).unwrap();
@@ -309,10 +309,8 @@ step = [
     }
     assert!(text.contains("agent=0"), "{text}");
     let events = runtime.block_on(log(&client, &SessionId::parse("inside").unwrap())).unwrap();
-    let mail: Vec<_> = events
-        .iter()
-        .filter(|e| e.kind == "mail-stored" && e.body["kind"] == "MAIL")
-        .collect();
+    let mail: Vec<_> =
+        events.iter().filter(|e| e.kind == "mail-stored" && e.body["kind"] == "MAIL").collect();
     assert_eq!(mail.len(), 1, "{mail:?}");
     assert_eq!(mail[0].body["from"]["agent"], "/root/child", "whoever calls there is that agent");
     assert!(runtime.block_on(client.is_listening()));

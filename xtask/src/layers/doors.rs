@@ -64,7 +64,7 @@ const DOORS: &[Door] = &[
     },
     Door {
         finds: Finds::Macros(&["print", "println", "eprint", "eprintln"]),
-        crates: &["stead", XTASK],
+        crates: &["stead", TESTKIT, XTASK],
         files: &[],
         tests: true,
         instead: "only the program prints; log with tracing or answer a value",

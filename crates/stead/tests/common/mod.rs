@@ -104,7 +104,10 @@ fn environment(world: &World) -> BTreeMap<String, String> {
 }
 
 /// The events of a session up to now.
-pub(crate) async fn log(client: &Client, session: &SessionId) -> Result<Vec<EventNotification>, Refusal> {
+pub(crate) async fn log(
+    client: &Client,
+    session: &SessionId,
+) -> Result<Vec<EventNotification>, Refusal> {
     let params = EventsParams { after: 0, follow: false, attached: false };
     let mut events = client.events(session, &params).await?;
     let mut log = Vec::new();
@@ -119,7 +122,11 @@ pub(crate) async fn log(client: &Client, session: &SessionId) -> Result<Vec<Even
 }
 
 /// Follows a session until `/root` has settled or the engine is gone, and gives what was told.
-pub(crate) async fn follow(client: &Client, session: &SessionId, after: u64) -> Vec<EventNotification> {
+pub(crate) async fn follow(
+    client: &Client,
+    session: &SessionId,
+    after: u64,
+) -> Vec<EventNotification> {
     let params = EventsParams { after, follow: true, attached: false };
     let mut told = Vec::new();
     let Ok(mut events) = client.events(session, &params).await else { return told };
