@@ -7,6 +7,10 @@
     clippy::print_stderr,
     reason = "this is the one crate that prints (architecture, rule 2)"
 )]
+#![allow(
+    clippy::format_push_string,
+    reason = "`write!` to a string has a `Result` that is never an error"
+)]
 
 mod clean;
 mod cli;

@@ -110,12 +110,21 @@ mod tests {
             ("XDG_CONFIG_HOME", folder.join("config")),
             ("XDG_STATE_HOME", folder.join("state")),
             ("XDG_RUNTIME_DIR", folder.join("run")),
-            ("PATH", "/usr/bin:/bin".into()),
+            ("PATH", folder.join("bin")),
         ];
         let variables =
             variables.into_iter().map(|(k, v)| (k.into(), v.into_os_string())).collect();
         let home = Home::derive(&variables, Path::new("/tmp"), 7).unwrap();
         Context { variables, home }
+    }
+
+    fn install(folder: &Path) {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        std::fs::create_dir(folder.join("bin")).unwrap();
+        for name in ["bash", "git"] {
+            let program = folder.join("bin").join(name);
+            std::fs::OpenOptions::new().write(true).create(true).mode(0o755).open(program).unwrap();
+        }
     }
 
     fn shown(context: &Context, folder: &Path) -> String {
@@ -130,8 +139,9 @@ mod tests {
     fn a_fresh_machine_is_well_and_stays_untouched() {
         let folder = tempfile::tempdir().unwrap();
         let context = context(folder.path());
+        install(folder.path());
         insta::assert_snapshot!(shown(&context, folder.path()));
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "only the programs");
     }
 
     #[test]
@@ -148,7 +158,7 @@ mod tests {
         let findings = look(&context);
         let faults: Vec<&str> =
             findings.iter().filter(|f| f.state == State::Fault).map(|f| f.what).collect();
-        assert_eq!(faults, ["home", "settings", "store"]);
+        assert_eq!(faults, ["home", "settings", "store", "bash", "git"]);
         assert!(findings.iter().filter(|f| f.state == State::Fault).all(|f| f.help.is_some()));
     }
 }

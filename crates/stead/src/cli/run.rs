@@ -53,7 +53,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "LABEL", conflicts_with = "session")]
     label: Option<String>,
     /// Continue this session: an id, the beginning of one, or a label
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["roots", "agent", "plan", "in_place"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["roots", "agent", "mode", "plan", "in_place"])]
     session: Option<String>,
     #[command(flatten)]
     json: Json,
@@ -110,6 +110,7 @@ pub(crate) fn run(arguments: RunArguments) -> Done {
             async move { client.start(&params).await }
         })
         .await?;
+        face.warn(params.mode);
         face.show(&context, client, started.session, 0).await
     })
 }
@@ -150,9 +151,21 @@ impl Watching {
 
     fn attendance(self) -> Attendance {
         match self {
-            Self::Not { .. } => Attendance::Detached,
-            Self::Live => Attendance::Attached,
+            // In the live view too: what agents ask waits for a key, and for `stead permit` when
+            // the person has left.
+            Self::Not { .. } | Self::Live => Attendance::Detached,
             Self::Json | Self::Plain => Attendance::Headless,
+        }
+    }
+
+    /// Says what nobody can answer here, when anything is asked.
+    fn warn(self, mode: Mode) {
+        if self.attendance() == Attendance::Headless && mode != Mode::FullAuto {
+            say(format_args!(
+                "mode {}: what agents have to ask for is refused, because nobody can answer here \
+                 (`--mode full-auto` asks nothing, `--detach` lets it wait for `stead permit`)",
+                crate::render::mode(mode)
+            ));
         }
     }
 
@@ -200,7 +213,7 @@ async fn resume(
     message: String,
     watching: Watching,
 ) -> Done {
-    let tip = client.tree(&session).await?.tip;
+    let tree = client.tree(&session).await?;
     let params = SendParams {
         request: new_request()?,
         target: "/root".to_owned(),
@@ -214,8 +227,10 @@ async fn resume(
         async move { client.send(&session, &params).await }
     })
     .await?;
-    say(styled(style::DIM, super::send::told(&sent.receipt)));
-    watching.show(context, client, session, tip).await
+    let told = super::send::told(&sent.receipt);
+    say(styled(style::DIM, format_args!("session {session} goes on: {told}")));
+    watching.warn(tree.mode);
+    watching.show(context, client, session, tree.tip).await
 }
 
 fn new_session(
@@ -249,8 +264,8 @@ fn new_session(
 
 /// What runs the agents. Without one it says what it looked for and what works.
 fn driver(context: &Context, agent: Option<&str>) -> Result<DriverParams, Refusal> {
-    let works = "a playbook works now: --agent playbook:FILE (docs/playbook.md says how one is \
-                 written)";
+    let works = "a playbook works now: stead run --in-place --agent playbook:FILE \"MESSAGE\" \
+                 (docs/playbook.md says how one is written)";
     if let Some(file) = agent.and_then(|agent| agent.strip_prefix("playbook:")) {
         return playbook(file);
     }

@@ -9,9 +9,9 @@ const LINES: [(&str, &str, &str); 4] = [
         "stead run --in-place --agent playbook:FILE \"MESSAGE\"",
         "a team works in this folder",
     ),
-    ("doctor", "stead doctor", "what is held, what is wrong, and what helps"),
-    ("guide", "README.md and docs/playbook.md, beside stead's source", "how a team is written"),
-    ("help", "stead help", "every command; `stead help run` tells of one"),
+    ("doctor", "stead doctor", "what is held, what is wrong, what helps"),
+    ("guide", "README.md, docs/playbook.md", "beside stead's source"),
+    ("help", "stead help", "all commands; `stead help run` tells of one"),
 ];
 
 /// Says how to begin.
@@ -25,7 +25,7 @@ fn text() -> String {
     for (name, command, what) in LINES {
         let name = styled(style::BOLD, format_args!("{name:<7}"));
         let what = styled(style::DIM, what);
-        text.push_str(&format!("  {name} {command:<54} {what}\n"));
+        text.push_str(&format!("  {name} {command:<53} {what}\n"));
     }
     text
 }

@@ -44,12 +44,13 @@ struct End<'a> {
 pub(super) async fn ending(ending: Ending) -> Done {
     let Ending { client, session, fold, left, json } = ending;
     if let Left::Leaving(exit) = left {
-        say(format_args!(
-            "the agents go on without you: `stead log --follow --session {session}` shows what \
-             they do, `stead stop /root --session {session}` ends a turn"
-        ));
+        say("the agents go on without you:");
+        say(format_args!("  stead log --follow --session {session}  shows what they do"));
+        say(format_args!("  stead stop /root --session {session}    ends a turn"));
         if fold.mode != Mode::FullAuto {
-            say("what they would have to ask you for is refused while nobody watches");
+            say(format_args!(
+                "  stead permit list --session {session}   shows what waits for your leave"
+            ));
         }
         return Ok(exit);
     }
@@ -127,13 +128,6 @@ fn held(tree: &TreeResponse, fold: &Fold) -> Vec<String> {
     }
     if !tree.permissions.is_empty() {
         lines.push(format!("requests wait: `stead permit list --session {session}`"));
-    }
-    if fold.unanswered > 0 {
-        lines.push(format!(
-            "{} refused because nobody was there to answer: `--mode edits` or `--mode full-auto` \
-             asks less, `--detach` lets them wait for `stead permit`",
-            render::counted(fold.unanswered, "request was", "requests were"),
-        ));
     }
     for root in &tree.roots {
         let folder = root.directory.as_path();

@@ -15,14 +15,8 @@ use crate::output::{answer_json, is_coloured, say, style, styled};
 use crate::render::Teller;
 
 /// What stays above the live tree when it has happened.
-const LASTING: [&str; 6] = [
-    "agent-published",
-    "agent-refused",
-    "turn-settled",
-    "permission-settled",
-    "unanswered",
-    "mode-set",
-];
+const LASTING: [&str; 5] =
+    ["agent-published", "agent-refused", "turn-settled", "permission-settled", "mode-set"];
 
 /// One way to show a session.
 pub(crate) struct Face {
@@ -56,7 +50,11 @@ impl Face {
     }
 
     fn new(way: Way) -> Self {
-        Self { way, teller: Teller::default(), began: now() }
+        let teller = match way {
+            Way::Live { .. } => Teller::terse(),
+            Way::Plain | Way::Json => Teller::default(),
+        };
+        Self { way, teller, began: now() }
     }
 
     /// Whether it takes keys.
@@ -147,10 +145,10 @@ impl Face {
     /// Stops this process as Ctrl-Z does, with the terminal given back meanwhile.
     pub(super) fn suspend(&mut self) {
         if let Way::Live { screen, dirty, .. } = &mut self.way {
-            screen.suspend();
             // The shell that started this process takes over until it is continued.
-            let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
-            screen.resume();
+            screen.without(|| {
+                let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+            });
             *dirty = true;
         }
     }

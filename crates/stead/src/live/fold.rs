@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use stead_core::event::{BranchEvent, Event, Outcome, WorldEvent};
 use stead_core::id::{PermissionId, Position, SessionId, TaskId, Timestamp};
 use stead_core::path::AgentPath;
-use stead_core::permission::{Answer, Mode, Request};
+use stead_core::permission::{Mode, Request};
 use stead_core::task::{Owner, Status, Task};
 use stead_engine::api::{Activity, EventNotification, TasksResponse, TreeResponse};
 
@@ -42,8 +42,6 @@ pub(super) struct Fold {
     pub(super) agents: BTreeMap<AgentPath, Agent>,
     pub(super) tasks: BTreeMap<TaskId, Task>,
     pub(super) permissions: BTreeMap<PermissionId, Request>,
-    /// How many requests failed because nobody was there to answer.
-    pub(super) unanswered: usize,
     tip: Position,
 }
 
@@ -57,7 +55,6 @@ impl Fold {
             agents: BTreeMap::new(),
             tasks: BTreeMap::new(),
             permissions: BTreeMap::new(),
-            unanswered: 0,
             tip: 0,
         };
         fold.reset(tree, tasks);
@@ -140,9 +137,6 @@ impl Fold {
                 if let (Some(agent), Some(line)) = (agent, line) {
                     agent.last = line;
                 }
-            }
-            BranchEvent::PermissionSettled { answer: Answer::Headless, .. } => {
-                self.unanswered += 1;
             }
             _ => {}
         }

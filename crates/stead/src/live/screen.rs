@@ -83,8 +83,7 @@ impl Screen {
         queue!(out, Clear(ClearType::FromCursorDown))
     }
 
-    /// Gives the terminal back until [`resume`](Self::resume).
-    pub(super) fn suspend(&mut self) {
+    fn suspend(&mut self) {
         let mut out = Vec::new();
         // A terminal that is gone needs nothing given back.
         let _ = self.erase(&mut out).and_then(|()| queue!(out, Show));
@@ -94,8 +93,11 @@ impl Screen {
         let _ = disable_raw_mode();
     }
 
-    /// Takes it again.
-    pub(super) fn resume(&mut self) {
+    /// Gives the terminal back while `meanwhile` lasts.
+    pub(super) fn without(&mut self, meanwhile: impl FnOnce()) {
+        self.suspend();
+        meanwhile();
+        // A terminal that is gone cannot be taken again; the next drawing tells.
         let _ = enable_raw_mode();
         let _ = queue!(io::stderr(), Hide);
     }

@@ -59,9 +59,8 @@ fn foot(fold: &Fold, frame: &Frame<'_>) -> String {
     let name = fold.label.clone().unwrap_or_else(|| fold.session.to_string());
     let working = fold.at_work().len();
     format!(
-        "{} · {} at work · session {} · Ctrl-C leaves, twice stops",
+        "{} · {working} at work · Ctrl-C leaves, twice stops · session {}",
         render::lasting(frame.now.0 - frame.began.0),
-        working,
         clean::brief(&name, 40),
     )
 }
@@ -103,7 +102,7 @@ fn name_of(path: &AgentPath) -> String {
 
 fn row(fold: &Fold, path: &AgentPath, agent: &Agent, now: Timestamp, widest: usize) -> Row {
     let (sign, shade) = match (agent.activity, agent.outcome) {
-        (Activity::Preparing, _) => ("·", style::DIM),
+        (Activity::Preparing, _) | (Activity::Idle, None) => ("·", style::DIM),
         (Activity::Running, _) => ("●", style::BUSY),
         (Activity::Waiting, _) => ("◌", style::BUSY),
         (Activity::PermissionBlocked, _) => ("?", style::ASK),
@@ -111,7 +110,6 @@ fn row(fold: &Fold, path: &AgentPath, agent: &Agent, now: Timestamp, widest: usi
             let (_, shade) = render::outcome(how);
             (if shade == style::GOOD { "✓" } else { "✗" }, shade)
         }
-        (Activity::Idle, None) => ("·", style::DIM),
     };
     let state = match (agent.activity, agent.outcome) {
         (Activity::Idle, Some(how)) => render::outcome(how).0,
@@ -162,3 +160,6 @@ fn fit(row: Row, width: usize) -> Row {
     }
     kept
 }
+
+#[cfg(test)]
+mod tests;

@@ -140,10 +140,8 @@ impl Watch<'_> {
             Step::CaughtUp => self.caught_up = true,
             Step::Restarted(after) => {
                 self.caught_up = false;
-                self.face.tell(&format!(
-                    "the engine had ended; a new one goes on after event {after}, and turns that \
-                     ran are settled as interrupted"
-                ));
+                let line = format!("the engine had ended; a new one goes on after event {after}");
+                self.face.tell(&line);
             }
             Step::End => {}
         }

@@ -5,6 +5,8 @@ use std::collections::HashMap;
 use stead_core::event::{
     BranchEvent, CallFate, Event, MailKind, Outcome, Sender, StoredEvent, WorldEvent,
 };
+use stead_core::id::{CallId, PermissionId};
+use stead_core::permission::Answer;
 use stead_core::task::Task;
 use stead_engine::api::EventNotification;
 
@@ -63,8 +65,16 @@ impl Said {
 /// messages of agents.
 #[derive(Debug, Default)]
 pub(crate) struct Teller {
-    tools: HashMap<String, String>,
+    /// The tool of a call, by whose it is and its id.
+    tools: HashMap<(String, String), String>,
+    /// What a reserved agent was given.
     assignments: HashMap<String, String>,
+    /// What an agent said last.
+    spoken: HashMap<String, String>,
+    /// What was asked, by the request's number.
+    asked: HashMap<PermissionId, (String, String)>,
+    /// Whether what an agent says is not shown, so that its last words belong to the turn's end.
+    terse: bool,
 }
 
 /// The event of a notification; none when it is of a kind that a newer engine has.
@@ -81,6 +91,11 @@ pub(crate) fn decoded(event: &EventNotification) -> Option<Event> {
 }
 
 impl Teller {
+    /// A teller for who does not show what agents say on the way.
+    pub(crate) fn terse() -> Self {
+        Self { terse: true, ..Self::default() }
+    }
+
     /// The line of an event; none for one that tells people nothing new.
     pub(crate) fn tell(&mut self, event: &EventNotification) -> Option<Said> {
         let text = event.text.as_deref().unwrap_or_default();
@@ -129,7 +144,12 @@ impl Teller {
                 (path.to_string(), "began a turn".to_owned(), Weight::Step)
             }
             BranchEvent::TurnSettled { path, outcome: how, reason, .. } => {
-                (path.to_string(), settled(*how, reason.as_deref(), text), weight_of(*how))
+                let result = brief(text);
+                // A line above has told it, unless what was told is not shown.
+                let said = self.spoken.remove(path.as_str());
+                let told = !self.terse && said.is_some_and(|last| last == result);
+                let result = if told { "" } else { &result };
+                (path.to_string(), settled(*how, reason.as_deref(), result), weight_of(*how))
             }
             BranchEvent::MailStored { kind, from, to, .. } => {
                 // The turn's end has told this.
@@ -151,24 +171,36 @@ impl Teller {
                 (clean::line(&String::from(owner.clone())), note, Weight::Mark)
             }
             BranchEvent::PermissionAsked { path, subject, .. } => {
-                let id = notification.position;
-                (path.to_string(), format!("asks ({id}): {}", brief(subject)), Weight::Alarm)
+                let id = PermissionId(notification.position);
+                let subject = brief(subject);
+                self.asked.insert(id, (path.to_string(), subject.clone()));
+                (path.to_string(), format!("asks ({id}): {subject}"), Weight::Alarm)
             }
             BranchEvent::PermissionSettled { id, answer: how } => {
-                ("stead".to_owned(), format!("request {id} is {}", answer(*how)), Weight::Mark)
+                let (who, subject) = self.asked.remove(id).unwrap_or_default();
+                let who = if who.is_empty() { "stead".to_owned() } else { who };
+                let weight = match how {
+                    Answer::Headless => Weight::Alarm,
+                    _ => Weight::Mark,
+                };
+                (who, format!("request {id} is {}: {subject}", answer(*how)), weight)
             }
             // The delivery, or the assignment, has told this.
             BranchEvent::Heard { .. } => return None,
-            BranchEvent::Said { .. } => (here(), self.spoken(text)?, Weight::Mark),
+            BranchEvent::Said { .. } => {
+                let who = here();
+                let what = self.spoken(&who, text)?;
+                (who, what, Weight::Mark)
+            }
             BranchEvent::Answered { call, .. } => {
-                let tool = self.tools.remove(call.as_str()).unwrap_or_else(|| "a call".to_owned());
+                let tool = self.tool(here(), call);
                 let (text, failed) = tool_result(text);
                 let what = format!("{tool} → {}", clean::brief(&text, LONGEST));
                 let weight = if failed { Weight::Alarm } else { Weight::Step };
                 (here(), what, weight)
             }
             BranchEvent::Unanswered { call, fate, .. } => {
-                let tool = self.tools.remove(call.as_str()).unwrap_or_else(|| "a call".to_owned());
+                let tool = self.tool(here(), call);
                 let fate = match fate {
                     CallFate::NotStarted => "was not started",
                     CallFate::Unknown => "was perhaps started; what it did is not known",
@@ -178,16 +210,22 @@ impl Teller {
         })
     }
 
-    fn spoken(&mut self, stored: &str) -> Option<String> {
+    fn tool(&mut self, who: String, call: &CallId) -> String {
+        let known = self.tools.remove(&(who, call.to_string()));
+        known.unwrap_or_else(|| "a call".to_owned())
+    }
+
+    fn spoken(&mut self, who: &str, stored: &str) -> Option<String> {
         let mut parts = Vec::new();
-        let text = said(stored);
-        if !text.trim().is_empty() {
-            parts.push(format!("says: {}", clean::brief(&text, LONGEST)));
+        let text = clean::brief(&said(stored), LONGEST);
+        if !text.is_empty() {
+            parts.push(format!("says: {text}"));
+            self.spoken.insert(who.to_owned(), text);
         }
         for (id, tool, about) in calls(stored) {
             let tool = clean::brief(&tool, 40);
             parts.push(format!("calls {tool} {}", clean::brief(&about, 120)).trim_end().to_owned());
-            self.tools.insert(id, tool);
+            self.tools.insert((who.to_owned(), id), tool);
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }
@@ -252,3 +290,6 @@ fn written(tasks: &[Task]) -> String {
         .collect();
     clean::brief(&format!("tasks: {}", told.join("; ")), LONGEST)
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,3 +75,41 @@ fn line(agent: &AgentView, widest: usize) -> String {
     facts.push(styled(style::DIM, clean::brief(&agent.driver, 80)));
     format!("{path}  {state}  {}", facts.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use anstream::adapter::strip_str;
+    use serde_json::json;
+
+    #[test]
+    fn a_tree_shows_what_matters_and_nothing_that_moves_the_terminal() {
+        let agent = |path: &str, activity: &str, outcome: Option<&str>| {
+            json!({
+                "path": path, "agent": "a", "activity": activity, "turn": null, "turns": 1,
+                "outcome": outcome, "reason": outcome.map(|_| "the model\u{1b}[2J is gone"),
+                "unread": 1, "directory": "/w", "driver": "repair.toml", "open_tasks": 2,
+                "note": "half\nway"
+            })
+        };
+        let tree = serde_json::from_value(json!({
+            "session": "0192a3b4", "label": "nightly",
+            "roots": [
+                { "id": "r1", "slot": "app", "directory": "/w/app", "access": "write",
+                  "identity": { "inode": 1 } },
+                { "id": "r2", "slot": "lib", "directory": "/w/lib", "access": "read",
+                  "identity": { "inode": 2 } },
+            ],
+            "placement": "in-place", "mode": "ask", "plan_ceiling": true, "capacity": 8, "tip": 10,
+            "agents": [
+                agent("/root", "waiting", Some("completed")),
+                agent("/root/fix", "idle", Some("errored")),
+            ],
+            "permissions": [
+                { "id": 7, "path": "/root/fix", "turn": 4, "grant": { "command": "make" },
+                  "subject": "run make" },
+            ],
+        }))
+        .unwrap();
+        insta::assert_snapshot!(strip_str(&super::tree(&tree)).to_string());
+    }
+}

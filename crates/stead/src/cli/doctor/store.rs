@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use stead_core::id::SessionId;
 use stead_engine::Home;
 use stead_store::{Finding as Fault, Reader, Store, StoreError};
 
@@ -11,7 +12,7 @@ use crate::render::counted;
 
 const WHAT: &str = "store";
 /// How old a file without an owner must be: a newer one may belong to an append on its way.
-const AGE: Duration = Duration::from_secs(3600);
+const AGE: Duration = Duration::from_hours(1);
 /// How many findings of one check are told one by one.
 const MOST: usize = 20;
 
@@ -121,7 +122,7 @@ fn unfinished(reader: &Reader, engine_alive: bool) -> Vec<Finding> {
     if sessions.is_empty() {
         return Vec::new();
     }
-    let names: Vec<&str> = sessions.iter().map(|s| s.as_str()).take(MOST).collect();
+    let names: Vec<&str> = sessions.iter().map(SessionId::as_str).take(MOST).collect();
     let names = names.join(", ");
     if engine_alive {
         return vec![Finding::ok(TURNS, format!("at work: {names}"))];
@@ -131,7 +132,7 @@ fn unfinished(reader: &Reader, engine_alive: bool) -> Vec<Finding> {
         format!("abandoned when the engine ended, in {names}"),
         format!(
             "the next stead command settles them as interrupted: `stead tree --session {}`",
-            sessions.first().map_or("", |s| s.as_str())
+            sessions.first().map_or("", SessionId::as_str)
         ),
     )]
 }

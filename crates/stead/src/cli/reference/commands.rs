@@ -60,7 +60,8 @@ fn form(argument: &Arg) -> String {
             .filter(|v| !v.is_hide_set())
             .map(|v| v.get_name().to_owned())
             .collect();
-        if choices.is_empty() { name.to_owned() } else { choices.join("\\|") }
+        let value = if choices.is_empty() { name.to_owned() } else { choices.join("|") };
+        value.replace('|', "\\|")
     };
     match argument.get_long() {
         Some(long) if takes => format!("--{long} {}", value()),
