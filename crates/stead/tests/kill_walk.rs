@@ -1,5 +1,12 @@
 //! The kill walk: one scenario, killed with SIGKILL before and after each of its steps, started
 //! again, and looked at (product promise: nothing is lost, nothing runs twice).
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on says so by panicking"
+)]
 #![cfg(feature = "steps")]
 
 mod common;

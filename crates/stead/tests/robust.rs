@@ -1,4 +1,11 @@
 //! Two of everything, full disks, read-only homes, damage: a clear error each, nothing lost.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on says so by panicking"
+)]
 
 mod common;
 
@@ -254,7 +261,7 @@ fn a_corrupt_row_is_named_and_other_sessions_are_served() {
     let output = world.run(["tree", "--session", "damaged"]);
     assert!(!output.status.success());
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(errors.contains("damaged") && errors.contains("4"), "{errors}");
+    assert!(errors.contains("damaged") && errors.contains('4'), "{errors}");
     world.ok(["tree", "--session", "whole"]);
     let doctor = world.run(["doctor"]);
     let text = String::from_utf8_lossy(&doctor.stdout);

@@ -1,4 +1,11 @@
 //! Turns, mail and waits in the real engine.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that cannot go on says so by panicking"
+)]
 
 mod common;
 
