@@ -7,22 +7,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stead_core::event::{BranchEvent, DriverSpec, Event, SessionStarted, WorldEvent};
-use stead_core::id::{MailId, RequestId, RootId, SessionId};
-use stead_core::layout::{AbsoluteDir, Placement, Root, RootIdentity, derive_slot};
+use stead_core::id::{MailId, RequestId, SessionId};
+use stead_core::layout::{AbsoluteDir, Placement};
 use stead_core::mail::{Receipt, ReceiptState};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, Outcomes, State};
 use stead_core::settings::Settings;
-use stead_files::FileIdentity;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
 use crate::api::{
-    AgentView, ClientEnvironment, DriverParams, EngineResponse, FindParams, PROTOCOL, RootParams,
-    SendParams, SendResponse, SessionView, StartParams, StartResponse, TreeResponse,
+    AgentView, ClientEnvironment, DriverParams, EngineResponse, FindParams, PROTOCOL, SendParams,
+    SendResponse, SessionView, StartParams, StartResponse, TreeResponse,
 };
 use crate::caller::Caller;
 use crate::drivers;
+use crate::roots;
 use crate::session::{Actor, Busy, Handle, Message, Shared, Surroundings, load, text_body};
 
 /// How long a stop waits for turns to end before it leaves them to recovery.
@@ -113,8 +113,8 @@ impl Engine {
         // The request's id is the session's: the same request cannot start two.
         let session = SessionId::parse(params.request.as_str())
             .map_err(|e| Refusal::new(RefusalKind::InvalidArgument, e.to_string()))?;
-        let roots = params.roots;
-        let roots = tokio::task::spawn_blocking(move || admit(roots))
+        let given = params.roots;
+        let roots = tokio::task::spawn_blocking(move || roots::admit(given))
             .await
             .map_err(|e| failed(e.to_string()))??;
         let directory = roots
@@ -374,41 +374,6 @@ impl Surroundings {
             environment.into_iter().map(|(k, v)| (OsString::from(k), OsString::from(v)));
         Self { environment: stead_process::environment::scrubbed(environment), attendance }
     }
-}
-
-/// Looks at the roots that a person gave and makes them canonical.
-fn admit(roots: Vec<RootParams>) -> Result<Vec<Root>, Refusal> {
-    let mut admitted: Vec<Root> = Vec::with_capacity(roots.len());
-    for RootParams { directory, slot, access } in roots {
-        let given = directory.as_path();
-        let refuse = |line: String| {
-            Refusal::new(RefusalKind::InvalidArgument, line).hint("`--root DIR` names a folder")
-        };
-        let canonical = given
-            .canonicalize()
-            .map_err(|e| refuse(format!("the root {} cannot be used: {e}", given.display())))?;
-        if !canonical.is_dir() {
-            return Err(refuse(format!("the root {} is not a folder", given.display())));
-        }
-        let identity = FileIdentity::of(&canonical)
-            .map_err(|e| refuse(format!("the root {} cannot be used: {e}", given.display())))?;
-        let taken: Vec<_> = admitted.iter().map(|r| r.slot.clone()).collect();
-        let slot = slot
-            .or_else(|| derive_slot(&canonical, &taken))
-            .ok_or_else(|| refuse(format!("the root {} needs a slot", given.display())))?;
-        admitted.push(Root {
-            id: RootId::parse(&uuid::Uuid::now_v7().to_string())
-                .map_err(|e| failed(e.to_string()))?,
-            slot,
-            directory: AbsoluteDir::new(canonical).map_err(|e| refuse(e.to_string()))?,
-            access,
-            identity: RootIdentity {
-                inode: identity.inode,
-                birth: identity.birth.map(|b| (b.secs, b.nanos)),
-            },
-        });
-    }
-    Ok(admitted)
 }
 
 fn unknown_session(name: &str) -> Refusal {
