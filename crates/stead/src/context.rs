@@ -120,24 +120,36 @@ pub(crate) fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> R
     outcome
 }
 
-/// Sends a request that can be repeated without another effect. When the engine goes away
-/// underneath, it is started again and asked once more; after that its outcome is not known.
+/// Asks what can be asked twice without another effect. When the engine goes away underneath, it is
+/// started again and asked once more.
+pub(crate) async fn ask<T, F>(
+    context: &Context,
+    client: &mut Client,
+    question: impl Fn(Client) -> F,
+) -> Result<T, Refusal>
+where
+    F: Future<Output = Result<T, Refusal>>,
+{
+    match question(client.clone()).await {
+        Err(refusal) if refusal.kind == RefusalKind::Unavailable => {
+            *client = context.connect().await?;
+            question(client.clone()).await
+        }
+        other => other,
+    }
+}
+
+/// The same for what changes something: when no engine answers twice, its outcome is not known.
 pub(crate) async fn send_safely<T, F>(
     context: &Context,
     client: &mut Client,
-    send: impl Fn(Client) -> F,
+    request: impl Fn(Client) -> F,
 ) -> Result<T, Failure>
 where
     F: Future<Output = Result<T, Refusal>>,
 {
-    match send(client.clone()).await {
-        Err(refusal) if refusal.kind == RefusalKind::Unavailable => {
-            *client = context.connect().await?;
-            send(client.clone()).await.map_err(|refusal| match refusal.kind {
-                RefusalKind::Unavailable => Failure::Unknown(refusal),
-                _ => Failure::Refused(refusal),
-            })
-        }
-        other => other.map_err(Failure::Refused),
-    }
+    ask(context, client, request).await.map_err(|refusal| match refusal.kind {
+        RefusalKind::Unavailable => Failure::Unknown(refusal),
+        _ => Failure::Refused(refusal),
+    })
 }

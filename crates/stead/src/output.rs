@@ -60,9 +60,10 @@ pub(crate) fn say_refusal(refusal: &Refusal) {
     }
 }
 
-/// Whether a person can watch narration and press keys.
+/// Whether a person can watch narration and press keys, on a terminal that can be redrawn.
 pub(crate) fn is_interactive() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
+    let dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+    !dumb && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Whether standard error may be coloured.

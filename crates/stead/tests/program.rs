@@ -117,6 +117,16 @@ fn arguments_that_cannot_be_used_are_named_before_anything_starts() {
 }
 
 #[test]
+fn the_playbook_that_help_shows_runs() {
+    let world = world();
+    let help = world.ok(["help", "run"]);
+    let (_, playbook) = help.split_once("--agent playbook:FILE`:\n").unwrap();
+    world.write("FILE", playbook);
+    let run = ["run", "--in-place", "--mode", "full-auto", "--agent", "playbook:FILE", "what?"];
+    assert_eq!(world.ok(run), "You asked: what?\nexit status 0\n\nFILE\n");
+}
+
+#[test]
 fn completions_and_references_name_every_verb() {
     let world = world();
     let completions = world.ok(["completions", "bash"]);

@@ -89,7 +89,7 @@ fn text(findings: &[Finding], fresh: bool) -> String {
     if fresh {
         text.push_str(
             "first: stead run --in-place --agent playbook:FILE \"MESSAGE\"  \
-             (docs/playbook.md has one to begin with)\n",
+             (`stead help run` shows a small playbook)\n",
         );
     }
     text
@@ -123,7 +123,12 @@ mod tests {
         std::fs::create_dir(folder.join("bin")).unwrap();
         for name in ["bash", "git"] {
             let program = folder.join("bin").join(name);
-            std::fs::OpenOptions::new().write(true).create(true).mode(0o755).open(program).unwrap();
+            std::fs::OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o755)
+                .open(program)
+                .unwrap();
         }
     }
 

@@ -22,12 +22,27 @@ use crate::output::{answer_line, document, is_interactive, say, style, styled};
 /// Programs that are agents and may be installed; a later version drives them.
 const KNOWN_AGENTS: [&str; 5] = ["codex", "claude", "opencode", "pi", "gemini"];
 
+/// A playbook to begin with.
+const EXAMPLE: &str = "\
+A small playbook to begin with, for `--agent playbook:FILE`:
+
+  [[agent]]
+  path = \"**\"
+
+  [[agent.turn]]
+  step = [
+    { call = { tool = \"bash\", as = \"files\", with = { command = \"ls\" } } },
+    { say = \"You asked: {{message}}\\n{{files}}\" },
+  ]
+";
+
 /// Start a session over some folders, or continue one
 ///
 /// On a terminal a live tree shows the agents, and keys answer what they ask; elsewhere a plain log
 /// goes to standard error. The result of /root goes to standard output. Ctrl-C leaves and lets the
 /// agents go on; twice stops them.
 #[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLE)]
 pub(crate) struct RunArguments {
     /// A working root: a folder, and what may be done in it. Only `:read` and `:write` at the end
     /// are cut off the path; write is the default. The first is the primary. Left out, it is the
@@ -265,7 +280,7 @@ fn new_session(
 /// What runs the agents. Without one it says what it looked for and what works.
 fn driver(context: &Context, agent: Option<&str>) -> Result<DriverParams, Refusal> {
     let works = "a playbook works now: stead run --in-place --agent playbook:FILE \"MESSAGE\" \
-                 (docs/playbook.md says how one is written)";
+                 (`stead help run` shows a small one, docs/playbook.md tells more)";
     if let Some(file) = agent.and_then(|agent| agent.strip_prefix("playbook:")) {
         return playbook(file);
     }
@@ -294,7 +309,7 @@ fn driver(context: &Context, agent: Option<&str>) -> Result<DriverParams, Refusa
 fn playbook(file: &str) -> Result<DriverParams, Refusal> {
     let text = std::fs::read_to_string(file).map_err(|error| {
         usage(format!("the playbook {file} cannot be read: {error}"))
-            .hint("--agent playbook:FILE; docs/playbook.md says how one is written")
+            .hint("`stead help run` shows a small playbook, docs/playbook.md tells more")
     })?;
     let name = std::path::Path::new(file)
         .file_name()

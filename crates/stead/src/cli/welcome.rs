@@ -3,15 +3,11 @@
 use crate::exit::{Done, Exit};
 use crate::output::{answer, style, styled};
 
-const LINES: [(&str, &str, &str); 4] = [
-    (
-        "run",
-        "stead run --in-place --agent playbook:FILE \"MESSAGE\"",
-        "a team works in this folder",
-    ),
-    ("doctor", "stead doctor", "what is held, what is wrong, what helps"),
-    ("guide", "README.md, docs/playbook.md", "beside stead's source"),
-    ("help", "stead help", "all commands; `stead help run` tells of one"),
+const LINES: [(&str, &str); 4] = [
+    ("run", "stead run --in-place --agent playbook:FILE \"MESSAGE\""),
+    ("doctor", "stead doctor, for what is held, what is wrong and what helps"),
+    ("guide", "README.md and docs/playbook.md, beside stead's source"),
+    ("help", "stead help, and `stead help run` for one command"),
 ];
 
 /// Says how to begin.
@@ -22,10 +18,9 @@ pub(crate) fn welcome() -> Done {
 
 fn text() -> String {
     let mut text = "stead runs a team of coding agents on your own machine.\n".to_owned();
-    for (name, command, what) in LINES {
+    for (name, what) in LINES {
         let name = styled(style::BOLD, format_args!("{name:<7}"));
-        let what = styled(style::DIM, what);
-        text.push_str(&format!("  {name} {command:<53} {what}\n"));
+        text.push_str(&format!("  {name} {what}\n"));
     }
     text
 }
@@ -38,6 +33,7 @@ mod tests {
     fn stead_alone_prints_five_lines() {
         let text = strip_str(&super::text()).to_string();
         assert_eq!(text.lines().count(), 5);
+        assert!(text.lines().all(|line| line.len() < 80));
         insta::assert_snapshot!(text);
     }
 }

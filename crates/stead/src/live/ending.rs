@@ -7,6 +7,7 @@ use stead_core::event::Outcome;
 use stead_core::id::SessionId;
 use stead_core::path::AgentPath;
 use stead_core::permission::Mode;
+use stead_core::refusal::RefusalKind;
 use stead_core::task::Status;
 use stead_engine::Client;
 use stead_engine::api::{ResultResponse, TreeResponse};
@@ -14,12 +15,14 @@ use stead_engine::api::{ResultResponse, TreeResponse};
 use super::fold::Fold;
 use super::watch::Left;
 use crate::clean;
+use crate::context::{Context, ask};
 use crate::exit::{Done, Exit};
 use crate::output::{answer, answer_json, say, style, styled};
 use crate::render;
 
 /// What is known when following ends.
-pub(super) struct Ending {
+pub(super) struct Ending<'a> {
+    pub(super) context: &'a Context,
     pub(super) client: Client,
     pub(super) session: SessionId,
     pub(super) fold: Fold,
@@ -41,8 +44,8 @@ struct End<'a> {
 }
 
 /// Tells how it ended.
-pub(super) async fn ending(ending: Ending) -> Done {
-    let Ending { client, session, fold, left, json } = ending;
+pub(super) async fn ending(ending: Ending<'_>) -> Done {
+    let Ending { context, mut client, session, fold, left, json } = ending;
     if let Left::Leaving(exit) = left {
         say("the agents go on without you:");
         say(format_args!("  stead log --follow --session {session}  shows what they do"));
@@ -54,9 +57,19 @@ pub(super) async fn ending(ending: Ending) -> Done {
         }
         return Ok(exit);
     }
-    let tree = client.tree(&session).await?;
-    // None when something began again meanwhile.
-    let result = client.result(&session, &AgentPath::root()).await.ok();
+    let (tree, result) = ask(context, &mut client, |client| {
+        let session = session.clone();
+        async move {
+            let tree = client.tree(&session).await?;
+            match client.result(&session, &AgentPath::root()).await {
+                Ok(result) => Ok((tree, Some(result))),
+                Err(refusal) if refusal.kind == RefusalKind::Unavailable => Err(refusal),
+                // Something began again meanwhile.
+                Err(_) => Ok((tree, None)),
+            }
+        }
+    })
+    .await?;
     if json {
         answer_json(&End {
             version: 1,

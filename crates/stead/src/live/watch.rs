@@ -14,7 +14,7 @@ use super::face::Face;
 use super::fold::Fold;
 use super::follow::{Follower, Step};
 use super::keys::{Key, Keys};
-use crate::context::Context;
+use crate::context::{Context, ask};
 use crate::exit::{Done, Exit, Failure};
 
 /// How often the view is looked at.
@@ -54,9 +54,13 @@ pub(crate) enum Left {
 
 /// Follows a session to its end, tells how it ended, and gives the exit status.
 pub(crate) async fn watch(start: Start<'_>) -> Done {
-    let Start { context, client, session, after, face } = start;
-    let tree = client.tree(&session).await?;
-    let fold = Fold::new(&tree, &client.tasks(&session).await?);
+    let Start { context, mut client, session, after, face } = start;
+    let (tree, tasks) = ask(context, &mut client, |client| {
+        let session = session.clone();
+        async move { Ok((client.tree(&session).await?, client.tasks(&session).await?)) }
+    })
+    .await?;
+    let fold = Fold::new(&tree, &tasks);
     let params = EventsParams { after, follow: true, attached: face.is_live() };
     let follower = Follower::new(context, client, session.clone(), params);
     let json = face.is_json();
@@ -73,7 +77,8 @@ pub(crate) async fn watch(start: Start<'_>) -> Done {
     let left = watch.until_left().await;
     let Watch { follower, session, fold, face, .. } = watch;
     face.close();
-    ending(Ending { client: follower.client, session, fold, left: left?, json }).await
+    let client = follower.client;
+    ending(Ending { context, client, session, fold, left: left?, json }).await
 }
 
 struct Watch<'a> {

@@ -3,9 +3,11 @@
 use jiff::tz::TimeZone;
 use stead_core::id::Timestamp;
 
-/// The time of day.
+/// The time of day, after the day when it is not today.
 pub(crate) fn clock(at: Timestamp) -> String {
-    formatted(at, "%H:%M:%S")
+    let today = jiff::Timestamp::now().as_millisecond();
+    let day = |at| formatted(Timestamp(at), "%Y-%m-%d");
+    if day(at.0) == day(today) { formatted(at, "%H:%M:%S") } else { moment(at) }
 }
 
 /// Day and time.

@@ -43,9 +43,19 @@ fn section(page: &mut String, name: &str, command: &Command) {
             page.push_str(&format!("| `{}` | {} |\n", form(argument), meaning(argument)));
         }
     }
+    if let Some(example) = command.get_after_long_help().map(plain) {
+        let (head, rest) = example.split_once('\n').unwrap_or((&example, ""));
+        page.push_str(&format!("\n{head}\n\n```toml\n{}\n```\n", unindented(rest)));
+    }
     for subcommand in subcommands {
         section(page, &format!("{name} {}", subcommand.get_name()), subcommand);
     }
+}
+
+/// An example without the blanks before each of its lines.
+fn unindented(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().map(|l| l.strip_prefix("  ").unwrap_or(l)).collect();
+    lines.join("\n").trim().to_owned()
 }
 
 /// How an argument is written.

@@ -23,7 +23,7 @@ fn notification(
 
 fn lines(teller: &mut Teller, events: &[EventNotification]) -> String {
     let told = events.iter().filter_map(|event| teller.tell(event));
-    told.map(|said| format!("{} {}\n", said.who, said.what)).collect()
+    told.map(|said| [said.who, said.what].join(" ")).collect::<Vec<_>>().join("\n")
 }
 
 fn body_ref() -> Value {
