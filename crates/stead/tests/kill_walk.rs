@@ -109,6 +109,8 @@ fn kill_at(number: usize) -> bool {
     let is_end = |e: &EventNotification| e.kind == "turn-settled" && e.body["path"] == "/root";
     let finished = told.last().is_some_and(is_end);
 
+    check_explained(&world, number);
+
     // Started again by whatever comes first: here the same request, which has one effect whether
     // or not it was answered. The kill may come as late as in this second engine.
     let again = within(Duration::from_secs(30), "the start is answered", || {
@@ -254,6 +256,23 @@ fn check_runs(world: &World, stored: &[EventNotification], number: usize) {
 fn check_settled(tree: &TreeResponse, number: usize) {
     assert!(tree.agents.iter().all(|a| a.turn.is_none()), "at {number}: {tree:#?}");
     assert!(tree.permissions.is_empty(), "at {number}");
+}
+
+/// Before anything is started again, the person can ask what happened: what was abandoned is named,
+/// and so is the command that helps.
+fn check_explained(world: &World, number: usize) {
+    let engine = world.engine().is_some_and(|pid| Path::new(&format!("/proc/{pid}/exe")).exists());
+    let reader = stead_store::Store::open_reader(&world.home());
+    let abandoned = reader.and_then(|reader| reader.unfinished()).unwrap_or_default();
+    if engine || abandoned.is_empty() {
+        return;
+    }
+    // A process that is being killed may still listen for a moment.
+    within(Duration::from_secs(30), &format!("doctor explains the kill at {number}"), || {
+        let output = world.run(["doctor"]);
+        let text = String::from_utf8_lossy(&output.stdout);
+        (text.contains("abandoned") && text.contains("walk")).then_some(())
+    });
 }
 
 /// The person can ask what is wrong, and nothing is.
