@@ -48,8 +48,7 @@ pub(crate) fn doctor(arguments: &DoctorArguments) -> Done {
             findings,
         })?;
     } else {
-        let fresh = !context.home.database().exists();
-        answer(text(&findings, fresh))?;
+        answer(text(&findings))?;
     }
     Ok(if sound { Exit::DONE } else { Exit::ERRORED })
 }
@@ -67,7 +66,7 @@ fn look(context: &Context) -> Vec<Finding> {
     findings
 }
 
-fn text(findings: &[Finding], fresh: bool) -> String {
+fn text(findings: &[Finding]) -> String {
     let widest = findings.iter().map(|finding| finding.what.len()).max().unwrap_or(0);
     let mut text = String::new();
     for finding in findings {
@@ -86,7 +85,7 @@ fn text(findings: &[Finding], fresh: bool) -> String {
         }
     };
     text.push_str(&format!("\n{verdict}\n"));
-    if fresh {
+    if findings.iter().any(|finding| finding.line == store::NOTHING) {
         text.push_str(
             "first: stead run --in-place --agent playbook:FILE \"MESSAGE\"  \
              (`stead help run` shows a small playbook)\n",
@@ -133,7 +132,7 @@ mod tests {
     }
 
     fn shown(context: &Context, folder: &Path) -> String {
-        let text = text(&look(context), !context.home.database().exists());
+        let text = text(&look(context));
         strip_str(&text)
             .to_string()
             .replace(folder.to_str().unwrap(), "FOLDER")

@@ -101,17 +101,15 @@ fn tell(
         if let (Some(how @ (Outcome::Errored | Outcome::Interrupted)), reason) =
             (agent.outcome, &agent.reason)
         {
-            let (word, shade) = render::outcome(how);
-            let reason = reason.as_deref().map(|r| format!(": {}", clean::brief(r, 300)));
-            let word = styled(shade, word);
-            say(format_args!("{} {word}{}", agent.path, reason.unwrap_or_default()));
+            let (_, shade) = render::outcome(how);
+            let told = styled(shade, render::ended(how, reason.as_deref(), 300));
+            say(format_args!("{} {told}", agent.path));
         }
     }
     if let Some(result) = result {
-        let (word, shade) = render::outcome(result.outcome);
-        let reason = result.reason.as_deref().map(|r| format!(": {}", clean::line(r)));
-        let head = styled(shade.bold(), format_args!("{} {word}", result.path));
-        say(format_args!("{head}{}", reason.unwrap_or_default()));
+        let (_, shade) = render::outcome(result.outcome);
+        let told = render::ended(result.outcome, result.reason.as_deref(), 1000);
+        say(styled(shade.bold(), format_args!("{} {told}", result.path)));
         if !result.text.is_empty() {
             answer(format_args!("{}\n", clean::block(&result.text).trim_end()))?;
         }

@@ -10,7 +10,7 @@ use stead_core::permission::Answer;
 use stead_core::task::Task;
 use stead_engine::api::EventNotification;
 
-use super::{answer, calls, clock, mode, outcome, placement, said, status, tool_result};
+use super::{answer, calls, clock, ended, mode, placement, said, status, tool_result};
 use crate::clean;
 use crate::output::{style, styled};
 
@@ -256,13 +256,11 @@ fn told_world(event: &WorldEvent) -> Option<(String, Weight)> {
 }
 
 fn settled(how: Outcome, reason: Option<&str>, result: &str) -> String {
-    let (word, _) = outcome(how);
     let told = match (how, reason) {
         (Outcome::Completed, _) | (_, None) => result,
         (_, Some(reason)) => reason,
     };
-    let told = clean::brief(told, LONGEST);
-    if told.is_empty() { word.to_owned() } else { format!("{word}: {told}") }
+    ended(how, Some(told), LONGEST)
 }
 
 fn weight_of(outcome: Outcome) -> Weight {

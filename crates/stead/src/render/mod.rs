@@ -12,4 +12,4 @@ pub(crate) use lists::{permissions, sessions, task, tasks};
 pub(crate) use moments::{clock, lasting, moment};
 pub(crate) use reply::{calls, said, tool_result};
 pub(crate) use tree::tree;
-pub(crate) use words::{activity, answer, counted, mode, outcome, placement, status};
+pub(crate) use words::{activity, answer, counted, ended, mode, outcome, placement, status};

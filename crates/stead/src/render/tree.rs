@@ -3,7 +3,7 @@
 use stead_core::layout::Access;
 use stead_engine::api::{Activity, AgentView, TreeResponse};
 
-use super::{activity, counted, mode, outcome, placement};
+use super::{activity, counted, ended, mode, outcome, placement};
 use crate::clean;
 use crate::output::{style, styled};
 
@@ -59,9 +59,8 @@ fn line(agent: &AgentView, widest: usize) -> String {
     let state = styled(shade, format_args!("{:<9}", activity(agent.activity)));
     let mut facts = Vec::new();
     if let (Activity::Idle, Some(how)) = (agent.activity, agent.outcome) {
-        let (word, shade) = outcome(how);
-        let reason = agent.reason.as_deref().map(|r| format!(": {}", clean::brief(r, 200)));
-        facts.push(styled(shade, format_args!("{word}{}", reason.unwrap_or_default())));
+        let (_, shade) = outcome(how);
+        facts.push(styled(shade, ended(how, agent.reason.as_deref(), 200)));
     }
     if agent.unread > 0 {
         facts.push(format!("{} unread", agent.unread));

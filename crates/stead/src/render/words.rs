@@ -7,6 +7,7 @@ use stead_core::permission::{Answer, Mode};
 use stead_core::task::Status;
 use stead_engine::api::Activity;
 
+use crate::clean;
 use crate::output::style;
 
 /// What an agent is doing.
@@ -26,6 +27,19 @@ pub(crate) fn outcome(outcome: Outcome) -> (&'static str, Style) {
         Outcome::Completed => ("completed", style::GOOD),
         Outcome::Errored => ("errored", style::BAD),
         Outcome::Interrupted => ("interrupted", style::ASK),
+    }
+}
+
+/// How a turn ended and why, on one line; a reason that begins with the word stands alone.
+pub(crate) fn ended(how: Outcome, why: Option<&str>, longest: usize) -> String {
+    let (word, _) = outcome(how);
+    let why = clean::brief(why.unwrap_or_default(), longest);
+    if why.is_empty() {
+        word.to_owned()
+    } else if why.starts_with(word) {
+        why
+    } else {
+        format!("{word}: {why}")
     }
 }
 

@@ -11,6 +11,8 @@ use crate::clean;
 use crate::render::counted;
 
 const WHAT: &str = "store";
+/// What is said of a home that no session was ever in.
+pub(super) const NOTHING: &str = "nothing stored yet";
 /// How old a file without an owner must be: a newer one may belong to an append on its way.
 const AGE: Duration = Duration::from_hours(1);
 /// How many findings of one check are told one by one.
@@ -21,7 +23,7 @@ pub(super) fn store(home: &Home, engine_alive: bool) -> Vec<Finding> {
     let reader = match Store::open_reader(home.data()) {
         Ok(reader) => reader,
         Err(StoreError::Absent(_)) => {
-            return vec![Finding::ok(WHAT, "nothing stored yet")];
+            return vec![Finding::ok(WHAT, NOTHING)];
         }
         Err(error @ StoreError::Older { .. }) => {
             let help = "nothing has to be done: the next stead command brings it up to date";
@@ -60,7 +62,9 @@ fn checked(reader: &Reader) -> Vec<Finding> {
             _ => {}
         }
     }
-    if findings.is_empty() {
+    if findings.is_empty() && report.events == 0 {
+        findings.push(Finding::ok(WHAT, NOTHING));
+    } else if findings.is_empty() {
         let sessions =
             counted(usize::try_from(report.sessions).unwrap_or(0), "session", "sessions");
         let events = counted(usize::try_from(report.events).unwrap_or(0), "event", "events");
