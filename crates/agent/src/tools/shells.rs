@@ -237,7 +237,12 @@ fn launch(spawner: &Spawner, mut command: Command) -> Result<Run, Refusal> {
             SpawnError::Gone(_) | SpawnError::Spawner { .. } => RefusalKind::Unavailable,
             _ => RefusalKind::Failed,
         };
-        Refusal::new(kind, format!("the command was not started: {error}"))
+        match error {
+            SpawnError::Unknown(_) | SpawnError::NoAnswer(_) => {
+                Refusal::new(kind, error.to_string()).hint("look before you repeat it")
+            }
+            error => Refusal::new(kind, format!("the command was not started: {error}")),
+        }
     })
 }
 
