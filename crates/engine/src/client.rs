@@ -1,6 +1,7 @@
 //! The client: requests to an engine over its socket.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
@@ -18,6 +19,9 @@ use crate::api::{
     PermitParams, PermitResponse, ResultResponse, SendParams, SendResponse, SessionParams,
     SessionView, StartParams, StartResponse, TasksResponse, TreeResponse,
 };
+
+/// How long an engine may take to say who it is.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A client of one engine.
 #[derive(Debug, Clone)]
@@ -41,9 +45,23 @@ impl Client {
         UnixStream::connect(&self.socket).await.is_ok()
     }
 
-    /// Who serves the home.
+    /// Who serves the home. Refused when nothing is heard for so long as no engine needs: one that
+    /// was stopped takes connections and never answers.
     pub async fn engine(&self) -> Result<EngineResponse, Refusal> {
-        self.get("/v1/engine").await
+        self.engine_within(PATIENCE).await
+    }
+
+    async fn engine_within(&self, patience: Duration) -> Result<EngineResponse, Refusal> {
+        tokio::time::timeout(patience, self.get("/v1/engine")).await.unwrap_or_else(|_| {
+            Err(Refusal::new(
+                RefusalKind::Unavailable,
+                format!(
+                    "the engine at {} has not answered for {patience:?}",
+                    self.socket.display()
+                ),
+            )
+            .hint("`stead doctor` names its process: it may be stopped"))
+        })
     }
 
     /// Asks the engine to end its turns and itself.
@@ -232,4 +250,20 @@ fn broken(why: &str) -> Refusal {
         format!("the engine's answer cannot be understood: {why}"),
     )
     .hint("the client and the engine may be of different versions; `stead doctor` names both")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_engine_that_takes_connections_and_never_answers_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        let _listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let refusal = Client::new(&socket).engine_within(Duration::from_millis(50)).await;
+        let refusal = refusal.unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::Unavailable);
+        assert!(refusal.line.contains("has not answered"), "{refusal}");
+    }
 }

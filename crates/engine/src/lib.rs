@@ -9,6 +9,7 @@ mod engine;
 mod events;
 mod home;
 mod launch;
+mod presence;
 mod roots;
 mod serve;
 mod server;

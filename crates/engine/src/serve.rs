@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use stead_process::ProcessIdentity;
 use stead_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
-use crate::caller::Behind;
-use crate::door::{Doors, listen};
+use crate::door::Doors;
 use crate::drivers::Drivers;
 use crate::engine::Engine;
 use crate::home::Home;
-use crate::server;
+use crate::launch::read_record;
+use crate::presence::{FrontDoor, Served};
 use crate::session::Shared;
 use crate::spawners::Spawners;
 
@@ -64,6 +64,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
     let store = Store::open(home.data()).map_err(|e| e.refusal())?;
     let settings = read_settings(&home)?;
     let socket = home.socket()?;
+    let served = Served::now(home.database()).map_err(|e| storage(e.to_string()))?;
     private_dir(home.runtime()).map_err(|e| storage(e.to_string()))?;
     private_dir(&home.logs()).map_err(|e| storage(e.to_string()))?;
     let runs = Arc::new(await_runs(&home)?);
@@ -82,16 +83,20 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
         .map_err(|e| failed(e.to_string()))?;
     let shared = Arc::new(Shared {
         home: home.clone(),
+        served,
         store,
         spawners,
         runs,
         drivers: Drivers::default(),
         doors: Doors::default(),
     });
-    runtime.block_on(live(shared, settings, record, ready))?;
+    runtime.block_on(live(shared, settings, &record, ready))?;
     // A turn that would not end in time is left to recovery, not waited for.
     runtime.shutdown_timeout(Duration::from_secs(1));
-    let _ = fs::remove_file(home.engine_record());
+    // The engine of a home that took this one's place may have written its own by now.
+    if read_record(&home).is_some_and(|now| now == record) {
+        let _ = fs::remove_file(home.engine_record());
+    }
     drop(lock);
     Ok(())
 }
@@ -99,32 +104,30 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
 async fn live(
     shared: Arc<Shared>,
     settings: Settings,
-    record: EngineRecord,
+    record: &EngineRecord,
     ready: impl FnOnce(),
 ) -> Result<(), Refusal> {
     let home = shared.home.clone();
     let engine = Engine::new(shared, settings, record.build.clone());
     engine.recover().await?;
-    let listener = listen(&record.socket)
+    let mut door = FrontDoor::open(engine.clone(), &record.socket)
         .map_err(|e| failed(format!("the socket {}: {e}", record.socket.display())))?;
-    let text = serde_json::to_vec_pretty(&record).map_err(|e| failed(e.to_string()))?;
+    let text = serde_json::to_vec_pretty(record).map_err(|e| failed(e.to_string()))?;
     replace(&home.engine_record(), &text, Some(0o600)).map_err(|e| storage(e.to_string()))?;
-    let serving = tokio::spawn(server::serve(engine.clone(), listener, Behind::Person));
     tracing::info!(socket = %record.socket.display(), pid = record.process.pid, "serving");
     ready();
-    let reason = until_end(&engine, &home, &record).await?;
+    let reason = until_end(&engine, &mut door, &record.socket).await?;
     tracing::info!(reason, "ending");
     engine.end_turns(reason).await;
-    serving.abort();
-    let _ = fs::remove_file(&record.socket);
+    drop(door);
     Ok(())
 }
 
 /// Waits for a reason to end, and gives it.
 async fn until_end(
-    engine: &Engine,
-    home: &Home,
-    record: &EngineRecord,
+    engine: &Arc<Engine>,
+    door: &mut FrontDoor,
+    socket: &Path,
 ) -> Result<&'static str, Refusal> {
     let handler = |kind| signal(kind).map_err(|e| failed(e.to_string()));
     let mut terminate = handler(SignalKind::terminate())?;
@@ -138,12 +141,20 @@ async fn until_end(
             _ = stop.changed() => return Ok("the engine was stopped"),
             _ = look.tick() => {
                 engine.forget_closed().await;
-                // Somebody removed the home: there is nothing left to serve.
-                if !home.engine_record().exists() && !home.database().exists() {
+                // There is nothing left to serve.
+                if !engine.shared.served.is_there() {
                     return Ok("the home was removed");
                 }
-                if !record.socket.exists() {
-                    return Ok("the socket was removed");
+                if !door.is_there() {
+                    if engine.busy().await.is_empty() {
+                        return Ok("the socket was removed");
+                    }
+                    // The runtime folder goes when its user logs out. The work goes on, and is
+                    // found again once the folder can be there again.
+                    match FrontDoor::open(engine.clone(), socket) {
+                        Ok(new) => *door = new,
+                        Err(error) => tracing::debug!(%error, "nobody can reach this engine"),
+                    }
                 }
                 if engine.unused() > IDLE
                     && !engine.is_watched().await

@@ -69,6 +69,12 @@ async fn identify(
     mut request: Request,
     next: Next,
 ) -> Response {
+    if !here.engine.shared.served.is_there() {
+        // What it stored now nobody would find.
+        let refusal = Refusal::new(RefusalKind::Unavailable, "the home of this engine was removed")
+            .hint("the same command again starts a new engine");
+        return Failure(refusal).into_response();
+    }
     here.engine.touch();
     let spawner = here.engine.shared.spawners.last().identity();
     let caller = Caller::judge(&here.behind, peer, &spawner);

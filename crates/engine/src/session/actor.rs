@@ -22,6 +22,7 @@ use crate::api::Attendance;
 use crate::door::Doors;
 use crate::drivers::Drivers;
 use crate::home::Home;
+use crate::presence::Served;
 use crate::spawners::Spawners;
 
 /// How many commands are decided before one append at most.
@@ -38,6 +39,7 @@ const RETRY: Duration = Duration::from_millis(500);
 /// What all sessions of an engine share.
 pub(crate) struct Shared {
     pub(crate) home: Home,
+    pub(crate) served: Served,
     pub(crate) store: Store,
     pub(crate) spawners: Spawners,
     pub(crate) runs: Arc<Lock>,
