@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -24,8 +24,10 @@ pub(super) const BENCH: Bench = Bench {
              session's log has from when the last agent began to when the first was done, so all of \
              them are at work. \
              The peer writes rows of 400 bytes into SQLite (WAL, `synchronous=FULL`), a \
-             transaction each, for 0.7 s. Five rounds of peer, 1, 16, 64; a round's figures are \
-             divided by its peer's, and the medians are told.",
+             transaction each, for 0.7 s: from as many writers as there are agents, each with a \
+             connection of its own, and from one writer that nobody disturbs. Five rounds of \
+             peers, 1, 16, 64; a round's figures are divided by those of its peers, and the \
+             medians are told.",
     usual: true,
     run,
 };
@@ -37,53 +39,79 @@ const CALLS: usize = 50;
 /// How long the peer writes.
 const PEER: Duration = Duration::from_millis(700);
 
+/// What one size reached, and the peer with as many writers, round by round.
+#[derive(Default)]
+struct Side {
+    agents: Vec<f64>,
+    writers: Vec<f64>,
+}
+
 fn run(stage: &Stage<'_>) -> Result<Outcome> {
     let world = World::new(stage.disk.folder(), &stage.programs.stead())?;
     world.settings("[sessions]\ncapacity = 64\n")?;
-    let peer = stage.programs.example("one_row");
-    let (mut peers, mut flushes) = (Vec::new(), Vec::new());
-    let mut sides: Vec<Vec<f64>> = vec![Vec::new(); SIZES.len()];
+    let peer = Peer {
+        program: stage.programs.example("one_row"),
+        folder: stage.disk.folder().join("peer"),
+    };
+    let (mut single, mut flushes) = (Vec::new(), Vec::new());
+    let mut sides: Vec<Side> = SIZES.iter().map(|_| Side::default()).collect();
     for _ in 0..stage.rounds(5) {
         flushes.push(stage.disk.flushes_per_second(PEER / 2)?);
-        peers.push(rows_per_second(&peer, &stage.disk.folder().join("peer"))?);
+        let one = peer.rows_per_second(1)?;
+        single.push(one);
         for ((agents, notes), side) in SIZES.iter().zip(&mut sides) {
             let notes = if stage.quick { CALLS } else { *notes };
             let session = world.play(&playbook(*agents, notes), Duration::from_mins(5))?;
             let log = world.ok(&world.work(), ["log", "--session", &session, "--json"])?;
-            side.push(rate(&log, *agents)?);
+            side.agents.push(rate(&log, *agents)?);
+            side.writers.push(if *agents == 1 { one } else { peer.rows_per_second(*agents)? });
         }
     }
-    let flush = middle("a flush", &flushes)?;
     let mut rows = Vec::new();
     let mut notes = vec![format!(
         "The limit is the disk's flush: {} of records of 400 bytes one by one, written over a file \
          that is there already. An append waits for one flush, and the events of agents that wait \
          at the same time share it.",
-        per_second(flush)
+        per_second(middle("a flush", &flushes)?)
     )];
     for ((agents, _), side) in SIZES.iter().zip(&sides) {
         let what = if *agents == 1 { "1 agent".to_owned() } else { format!("{agents} agents") };
-        let row = Row::new(&what, per_second(middle(&what, side)?));
-        let over = ratio(&what, side, &peers)?;
+        let row = Row::new(&what, per_second(middle(&what, &side.agents)?));
+        let over = ratio(&what, &side.agents, &single)?;
         rows.push(match agents {
-            16 => row.held_to(over, "the peer", Goal::AtLeast(5.0)),
-            _ => row.ratio(over, "the peer"),
+            16 => row.held_to(over, "one SQLite writer", Goal::AtLeast(5.0)),
+            _ => row.ratio(over, "one SQLite writer"),
         });
-        let share = ratio(&what, side, &flushes)?;
+        let share = ratio(&what, &side.agents, &flushes)?;
         notes.push(format!(
             "{what}: {share:.2} events a flush's time, of at most {agents} that could share it."
         ));
     }
-    rows.push(Row::new("SQLite, one row a transaction", per_second(middle("a row", &peers)?)));
+    rows.push(Row::new("one SQLite writer", per_second(middle("a row", &single)?)));
+    for ((agents, _), side) in SIZES.iter().zip(&sides).filter(|((agents, _), _)| *agents > 1) {
+        let what = format!("{agents} SQLite writers");
+        let row = Row::new(&what, per_second(middle(&what, &side.writers)?));
+        let under = ratio(&what, &side.agents, &side.writers)?;
+        notes.push(format!("{agents} agents reach {under:.2} times as much as {what}."));
+        rows.push(row);
+    }
     Ok(Outcome { rows, notes })
 }
 
-/// What the peer reaches in a folder of its own.
-fn rows_per_second(peer: &Path, folder: &Path) -> Result<f64> {
-    let mut command = Command::new(peer);
-    command.arg(folder).arg(PEER.as_millis().to_string());
-    let printed = tool::printed(command, "one_row")?;
-    parse_rows(&printed).ok_or_else(|| format!("one_row printed {printed:?}").into())
+/// The peer, in a folder of its own.
+struct Peer {
+    program: PathBuf,
+    folder: PathBuf,
+}
+
+impl Peer {
+    /// What so many writers reach together.
+    fn rows_per_second(&self, writers: usize) -> Result<f64> {
+        let mut command = Command::new(&self.program);
+        command.arg(&self.folder).arg(PEER.as_millis().to_string()).arg(writers.to_string());
+        let printed = tool::printed(command, "one_row")?;
+        parse_rows(&printed).ok_or_else(|| format!("one_row printed {printed:?}").into())
+    }
 }
 
 /// `rows 1234 micros 700000` as rows a second.

@@ -58,8 +58,26 @@ impl Load {
             let share = (after.busy - before.busy) / (after.all - before.all);
             format!("processors busy {:.0} % of the time, ", share * 100.0)
         });
-        format!("{busy}load average {average} on {} cores.", cores())
+        let own = if is_real_time() { ", measured at real-time priority (`chrt`)" } else { "" };
+        format!("{busy}load average {average} on {} cores{own}.", cores())
     }
+}
+
+/// Whether this process, and with it everything it starts, goes before all usual ones.
+fn is_real_time() -> bool {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    policy(&stat).is_some_and(|policy| matches!(policy, "1" | "2"))
+}
+
+/// The scheduling policy, the 41st field.
+fn policy(stat: &str) -> Option<&str> {
+    after_name(stat)?.split_whitespace().nth(38)
+}
+
+/// The fields of `/proc/PID/stat` behind the process's name, which stands in parentheses and may
+/// have any character in it. The first of them is the third.
+fn after_name(stat: &str) -> Option<&str> {
+    stat.rsplit_once(')').map(|(_, fields)| fields)
 }
 
 fn ticks() -> Option<Ticks> {
@@ -81,9 +99,7 @@ pub(super) fn children_seconds() -> Option<f64> {
 }
 
 fn parse_children(stat: &str) -> Option<f64> {
-    // The name stands in parentheses and may have any character in it.
-    let (_, rest) = stat.rsplit_once(')')?;
-    let mut fields = rest.split_whitespace().skip(13);
+    let mut fields = after_name(stat)?.split_whitespace().skip(13);
     let user: f64 = fields.next()?.parse().ok()?;
     let system: f64 = fields.next()?.parse().ok()?;
     Some((user + system) / TICKS)
@@ -99,6 +115,8 @@ mod tests {
         assert_eq!((ticks.busy, ticks.all), (26.0, 100.0));
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 50 60 250 125 20 0 1 0 99";
         assert_eq!(parse_children(stat), Some(3.75));
+        let fields: Vec<String> = (3..=52).map(|field| field.to_string()).collect();
+        assert_eq!(policy(&format!("7 (a) b) {}", fields.join(" "))), Some("41"));
         assert_eq!(value("a: 1\nmodel name\t: X 9\n", "model name"), Some("X 9"));
     }
 
