@@ -15,9 +15,10 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use tokio::net::UnixStream;
 
 use crate::api::{
-    EngineResponse, EventsParams, FindParams, InterruptParams, InterruptResponse, Notification,
-    PermitParams, PermitResponse, ResultResponse, SendParams, SendResponse, SessionParams,
-    SessionView, StartParams, StartResponse, TasksResponse, TreeResponse,
+    EngineResponse, EventsParams, FindParams, InterruptParams, InterruptResponse, ModeParams,
+    ModeResponse, Notification, PermitParams, PermitResponse, ResultResponse, SendParams,
+    SendResponse, SessionParams, SessionView, StartParams, StartResponse, TasksResponse,
+    TreeResponse,
 };
 
 /// How long an engine may take to say who it is.
@@ -129,6 +130,15 @@ impl Client {
         params: &PermitParams,
     ) -> Result<PermitResponse, Refusal> {
         self.post(&format!("/v1/sessions/{session}/permissions"), params).await
+    }
+
+    /// Changes how much is asked.
+    pub async fn mode(
+        &self,
+        session: &SessionId,
+        params: &ModeParams,
+    ) -> Result<ModeResponse, Refusal> {
+        self.post(&format!("/v1/sessions/{session}/mode"), params).await
     }
 
     /// A session's events.

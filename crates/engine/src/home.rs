@@ -139,7 +139,7 @@ impl Home {
     pub fn listing(&self) -> Vec<(&'static str, PathBuf, &'static str)> {
         let socket = self.socket().unwrap_or_else(|_| self.runtime.clone());
         vec![
-            ("home", self.data.clone(), "everything below is stead's own"),
+            ("home", self.data.clone(), "stead's own data"),
             ("log of events", self.database(), "sessions, mail, tasks, settings of sessions"),
             ("bodies", self.blobs(), "texts longer than 64 KiB, by digest"),
             ("logs", self.logs(), "of the engine and of agents' commands"),

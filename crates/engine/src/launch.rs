@@ -46,9 +46,18 @@ pub enum Greeting {
 }
 
 /// The engine of this home if it runs, whatever its build.
+///
+/// Terminals may disagree about the runtime folder, and so about the socket: where the engine says
+/// that it listens counts first.
 pub async fn find_running(home: &Home) -> Option<Client> {
-    let client = Client::new(home.socket().ok()?);
-    client.is_listening().await.then_some(client)
+    let told = read_record(home).filter(|r| r.process.is_alive()).map(|r| r.socket);
+    for socket in told.into_iter().chain(home.socket().ok()) {
+        let client = Client::new(socket);
+        if client.is_listening().await {
+            return Some(client);
+        }
+    }
+    None
 }
 
 /// A client of this home's engine, which is started when it does not run. An engine of another
@@ -99,7 +108,8 @@ pub async fn connect(home: &Home, launch: &Launch) -> Result<Client, Refusal> {
                         ),
                     )
                     .hint(
-                        "wait until it is idle: it is replaced by itself then; or use its program",
+                        "wait until it is idle: it is replaced by itself then; or end it with \
+                         `stead serve --stop`, which settles what runs as interrupted",
                     ));
                 }
                 // It was about to end.

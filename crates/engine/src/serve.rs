@@ -210,7 +210,7 @@ fn await_runs(home: &Home) -> Result<Lock, Refusal> {
                 RefusalKind::Unavailable,
                 format!("a command of an engine that died has not ended within {LINGER:?}"),
             )
-            .hint("`stead doctor` names it; nothing is settled while it may still act")
+            .hint("try again in a moment; nothing is settled while it may still act")
         })
 }
 

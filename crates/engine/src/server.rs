@@ -19,8 +19,9 @@ use tokio::sync::mpsc;
 
 use crate::api::{
     EngineResponse, EventsParams, Failure, FindParams, InterruptParams, InterruptResponse,
-    PermitParams, PermitResponse, ResultResponse, SendParams, SendResponse, SessionParams,
-    SessionView, StartParams, StartResponse, TasksResponse, TreeResponse,
+    ModeParams, ModeResponse, PermitParams, PermitResponse, ResultResponse, SendParams,
+    SendResponse, SessionParams, SessionView, StartParams, StartResponse, TasksResponse,
+    TreeResponse,
 };
 use crate::caller::{Behind, Caller, Peer};
 use crate::engine::Engine;
@@ -53,6 +54,7 @@ pub(crate) async fn serve(engine: Arc<Engine>, listener: UnixListener, behind: B
         .route("/v1/sessions/{session}/messages", post(send))
         .route("/v1/sessions/{session}/interrupts", post(interrupt))
         .route("/v1/sessions/{session}/permissions", post(permit))
+        .route("/v1/sessions/{session}/mode", post(mode))
         .fallback(unknown)
         .layer(axum::extract::DefaultBodyLimit::max(LARGEST_REQUEST))
         .layer(from_fn_with_state(here.clone(), identify))
@@ -204,6 +206,19 @@ async fn permit(
     let handle = engine.session(&session).await?;
     handle.run(Command::Permit { id, answer }, Vec::new(), None, None).await?;
     Ok(Json(PermitResponse { id }))
+}
+
+async fn mode(
+    State(engine): State<Arc<Engine>>,
+    Extension(caller): Extension<Caller>,
+    Path(session): Path<SessionId>,
+    Json(ModeParams { mode, plan_ceiling }): Json<ModeParams>,
+) -> Answer<ModeResponse> {
+    caller.require_person("choose how much is asked")?;
+    let handle = engine.session(&session).await?;
+    handle.run(Command::SetMode { mode, plan_ceiling }, Vec::new(), None, None).await?;
+    let tree = handle.ask(Message::Tree).await?;
+    Ok(Json(ModeResponse { mode: tree.mode, plan_ceiling: tree.plan_ceiling }))
 }
 
 async fn stream(

@@ -323,6 +323,59 @@ step = [
     assert!(runtime.block_on(client.is_listening()));
 }
 
+#[test]
+fn terminals_that_disagree_about_the_runtime_folder_find_one_engine() {
+    let mut world = world();
+    runtime().block_on(client(&world)).unwrap();
+    let engine = world.engine().unwrap();
+    let elsewhere = world.folder().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    world.set("XDG_RUNTIME_DIR", elsewhere);
+    world.ok(["sessions"]);
+    assert_eq!(world.engine(), Some(engine));
+    world.ok(["serve", "--stop"]);
+    until("the engine is gone", || is_gone(engine).then_some(()));
+}
+
+#[test]
+fn a_session_changes_its_mode_and_only_the_person_may() {
+    let world = world();
+    let runtime = runtime();
+    runtime.block_on(async {
+        let client = client(&world).await.unwrap();
+        let session = client.start(&start(&world, "mode", QUICK, "go")).await.unwrap().session;
+        follow(&client, &session, 0).await;
+    });
+    assert_eq!(world.ok(["mode", "--session", "mode"]).trim(), "full-auto");
+    assert_eq!(
+        world.ok(["mode", "edits", "--plan", "on", "--session", "mode"]).trim(),
+        "edits, planning only"
+    );
+    let now = world.json(["mode", "--session", "mode"]);
+    assert_eq!((&now["mode"], &now["plan_ceiling"]), (&"edits".into(), &true.into()));
+    // Under the ceiling nothing is run, whatever the mode.
+    let sent = message(&world, "again", "/root", "go", true);
+    let told = runtime.block_on(async {
+        let client = client(&world).await.unwrap();
+        let session = SessionId::parse("mode").unwrap();
+        let before = u64::try_from(log(&client, &session).await.unwrap().len()).unwrap();
+        client.send(&session, &sent).await.unwrap();
+        follow(&client, &session, before).await
+    });
+    let end = told.last().unwrap().text.clone().unwrap();
+    assert!(end.contains("plan ceiling") && end.contains("stead mode --plan off"), "{end}");
+    let database = fs::metadata(world.home().join("stead.db")).unwrap();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&database.permissions()) & 0o777, 0o600);
+    for name in ["stead.db-wal", "stead.db-shm"] {
+        let file = fs::metadata(world.home().join(name)).unwrap();
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&file.permissions()) & 0o077,
+            0,
+            "{name}"
+        );
+    }
+}
+
 /// A tmpfs at a folder, for as long as it is there.
 struct Mounted(std::path::PathBuf);
 

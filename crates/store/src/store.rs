@@ -1,5 +1,7 @@
 //! The one writer of a home.
 
+use std::fs::OpenOptions;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::sync::mpsc;
 
@@ -50,6 +52,10 @@ impl Store {
         }
         stead_files::private_dir(&home.join("blobs"))?;
         let act = failed("open the store");
+        keep_private(&file).map_err(|source| StoreError::Unwritable {
+            home: home.to_owned(),
+            source: source.into(),
+        })?;
         let mut connection = Connection::open(&file).map_err(&act)?;
         connection
             .pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))
@@ -105,6 +111,20 @@ impl Store {
     /// [`StoreError::LeaseHeld`] when somebody has it, in this process or another.
     pub fn lease(&self, name: &LeaseName, purpose: &str) -> Result<Lease, StoreError> {
         Lease::acquire(self.reader.home(), &self.writer, name, purpose)
+    }
+}
+
+/// Makes the database readable by its owner only, before anything is in it; SQLite gives the files
+/// beside it the same bits. One that an older program made is put right.
+fn keep_private(file: &Path) -> std::io::Result<()> {
+    let private = std::fs::Permissions::from_mode(0o600);
+    match OpenOptions::new().write(true).create_new(true).mode(0o600).open(file) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            let open = std::fs::metadata(file)?.permissions().mode() & 0o077 != 0;
+            if open { std::fs::set_permissions(file, private) } else { Ok(()) }
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -113,7 +113,7 @@ pub(super) fn check_room(state: &State) -> Result<(), Refusal> {
     }
     Err(Refusal::new(
         RefusalKind::NoRoom,
-        format!("{active} agents are active, as many as this session allows"),
+        format!("the session allows {capacity} active agents, and has {active}"),
     )
     .hint("nothing was queued: wait_agent until one settles, then try again"))
 }

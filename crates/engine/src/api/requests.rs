@@ -110,6 +110,18 @@ pub struct PermitParams {
     pub answer: Answer,
 }
 
+/// Changes how much is asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModeParams {
+    /// The mode; none: as it is.
+    #[serde(default)]
+    pub mode: Option<Mode>,
+    /// Whether the plan ceiling is on; none: as it is.
+    #[serde(default)]
+    pub plan_ceiling: Option<bool>,
+}
+
 /// Which events to stream.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventsParams {

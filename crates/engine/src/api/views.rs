@@ -213,6 +213,15 @@ pub struct EventNotification {
     pub by: Option<Sender>,
 }
 
+/// How much is asked now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModeResponse {
+    /// The mode.
+    pub mode: Mode,
+    /// Whether the plan ceiling is on.
+    pub plan_ceiling: bool,
+}
+
 /// A call of a tool, as people see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallView {

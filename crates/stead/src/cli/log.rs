@@ -3,7 +3,8 @@
 use clap::Args;
 use stead_core::event::{BranchEvent, Event, Sender};
 use stead_core::path::AgentPath;
-use stead_engine::api::{EventNotification, EventsParams, Notification};
+use stead_core::refusal::{Refusal, RefusalKind};
+use stead_engine::api::{EventNotification, EventsParams, Notification, TreeResponse};
 
 use super::program::{Chosen, Json};
 use crate::context::{Context, block_on};
@@ -38,6 +39,9 @@ pub(crate) fn log(arguments: &LogArguments) -> Done {
     block_on(async {
         let client = context.connect().await?;
         let session = context.session(&client, arguments.chosen.session.as_deref()).await?;
+        if let Some(path) = &only {
+            check_known(&client.tree(&session).await?, path)?;
+        }
         let params = EventsParams { after: 0, follow: arguments.follow, attached: false };
         let mut follower = Follower::new(&context, client, session, params);
         let mut teller = Teller::default();
@@ -59,6 +63,16 @@ pub(crate) fn log(arguments: &LogArguments) -> Done {
             }
         }
     })
+}
+
+/// An address that nobody has is a mistake, not an agent that did nothing.
+fn check_known(tree: &TreeResponse, path: &AgentPath) -> Result<(), Refusal> {
+    if tree.agents.iter().any(|agent| agent.path == *path) {
+        return Ok(());
+    }
+    let known: Vec<&str> = tree.agents.iter().map(|agent| agent.path.as_str()).take(8).collect();
+    Err(Refusal::new(RefusalKind::UnknownAgent, format!("there is no agent {path}"))
+        .hint(format!("the session has {}", known.join(", "))))
 }
 
 fn tell(

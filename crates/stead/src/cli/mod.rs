@@ -3,6 +3,7 @@
 mod completions;
 mod doctor;
 mod log;
+mod mode;
 mod paths;
 mod permit;
 mod program;

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    completions, doctor, log, paths, permit, reference, run as running, send, serve, sessions,
-    stop, task, tree, welcome,
+    completions, doctor, log, mode, paths, permit, reference, run as running, send, serve,
+    sessions, stop, task, tree, welcome,
 };
 use crate::exit::{Done, Failure, TABLE};
 use crate::output::{say, say_refusal};
@@ -35,6 +35,7 @@ enum Verb {
     Sessions(sessions::SessionsArguments),
     Task(task::TaskArguments),
     Permit(permit::PermitArguments),
+    Mode(mode::ModeArguments),
     Serve(serve::ServeArguments),
     Doctor(doctor::DoctorArguments),
     Paths(paths::PathsArguments),
@@ -97,6 +98,7 @@ fn dispatch(cli: Cli) -> Done {
         Some(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
         Some(Verb::Task(arguments)) => task::task(&arguments),
         Some(Verb::Permit(arguments)) => permit::permit(&arguments),
+        Some(Verb::Mode(arguments)) => mode::mode(&arguments),
         Some(Verb::Serve(arguments)) => serve::serve(&arguments),
         Some(Verb::Doctor(arguments)) => doctor::doctor(&arguments),
         Some(Verb::Paths(arguments)) => paths::paths(&arguments),

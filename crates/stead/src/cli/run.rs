@@ -3,15 +3,16 @@
 use std::ffi::OsString;
 use std::io::Read as _;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde::Serialize;
 use stead_core::id::{Label, SessionId};
 use stead_core::layout::Placement;
 use stead_core::permission::Mode;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_engine::Client;
-use stead_engine::api::{Attendance, DriverParams, SendParams, StartParams};
+use stead_engine::api::{Attendance, DriverParams, ModeParams, SendParams, StartParams};
 
+use super::mode::ModeName;
 use super::program::Json;
 use super::roots;
 use crate::context::{Context, block_on, current_dir, new_request, on_path, send_safely};
@@ -52,9 +53,10 @@ pub(crate) struct RunArguments {
     /// What runs the agents: `playbook:FILE`
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
-    /// How much is asked: edits and commands, commands only, or nothing
-    #[arg(long, value_enum, default_value_t = ModeName::Ask)]
-    mode: ModeName,
+    /// How much is asked: edits and commands (the default), commands only, or nothing; a session
+    /// that is continued changes to it
+    #[arg(long, value_enum)]
+    mode: Option<ModeName>,
     /// Plan only: edits and commands are refused
     #[arg(long)]
     plan: bool,
@@ -68,29 +70,12 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "LABEL", conflicts_with = "session")]
     label: Option<String>,
     /// Continue this session: an id, the beginning of one, or a label
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["roots", "agent", "mode", "plan", "in_place"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["roots", "agent", "in_place"])]
     session: Option<String>,
     #[command(flatten)]
     json: Json,
     /// The message to /root; `-` reads standard input
     message: String,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ModeName {
-    Ask,
-    Edits,
-    FullAuto,
-}
-
-impl From<ModeName> for Mode {
-    fn from(name: ModeName) -> Self {
-        match name {
-            ModeName::Ask => Self::Ask,
-            ModeName::Edits => Self::Edits,
-            ModeName::FullAuto => Self::FullAuto,
-        }
-    }
 }
 
 #[derive(Serialize)]
@@ -116,6 +101,7 @@ pub(crate) fn run(arguments: RunArguments) -> Done {
         };
         let face = Watching::of(&arguments);
         if let Some((client, session)) = known {
+            change_mode(&client, &session, &arguments).await?;
             return resume(&context, client, session, message, face).await;
         }
         let params = new_session(&context, &arguments, label, message, face.attendance())?;
@@ -220,6 +206,27 @@ async fn labelled(
     Ok(found.map(|found| (client, found.session)))
 }
 
+/// A session that is continued asks as this call says; its folders and its agent stay.
+async fn change_mode(
+    client: &Client,
+    session: &SessionId,
+    arguments: &RunArguments,
+) -> Result<(), Failure> {
+    if !arguments.roots.is_empty() || arguments.agent.is_some() {
+        say(format_args!(
+            "session {session} keeps the folders and the agent that it was started with"
+        ));
+    }
+    let params = ModeParams {
+        mode: arguments.mode.map(Mode::from),
+        plan_ceiling: arguments.plan.then_some(true),
+    };
+    if params != ModeParams::default() {
+        client.mode(session, &params).await?;
+    }
+    Ok(())
+}
+
 /// Sends a message to `/root` of a session that is there.
 async fn resume(
     context: &Context,
@@ -267,7 +274,7 @@ fn new_session(
         request: new_request()?,
         roots: roots::parse(&arguments.roots, &current_dir()?)?,
         placement: Placement::InPlace,
-        mode: arguments.mode.into(),
+        mode: arguments.mode.map_or(Mode::Ask, Mode::from),
         plan_ceiling: arguments.plan,
         label,
         driver,

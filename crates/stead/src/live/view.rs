@@ -3,6 +3,7 @@
 use clap::builder::styling::Style;
 use stead_core::id::Timestamp;
 use stead_core::path::AgentPath;
+use stead_core::permission::{Deed, Request};
 use stead_engine::api::Activity;
 
 use super::fold::{Agent, Fold};
@@ -35,7 +36,10 @@ pub(super) fn view(fold: &Fold, frame: &Frame<'_>) -> Vec<Row> {
         below.push(vec![
             (style::ASK.bold(), "? ".to_owned()),
             (style::BOLD, request.path.to_string()),
-            (Style::new(), format!(" asks: {}", clean::line(&request.subject))),
+            (
+                Style::new(),
+                format!(" asks: {}{}", clean::line(&request.subject), more_lines(request)),
+            ),
         ]);
         let more = match fold.permissions.len() {
             1 => String::new(),
@@ -159,6 +163,16 @@ fn fit(row: Row, width: usize) -> Row {
         }
     }
     kept
+}
+
+/// A command of several lines is not allowed by its first.
+fn more_lines(request: &Request) -> String {
+    match &request.grant {
+        Deed::Command(command) if command.trim().lines().count() > 1 => {
+            format!(" ({} lines: `stead permit list`)", command.trim().lines().count())
+        }
+        Deed::Command(_) | Deed::Edit(_) => String::new(),
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Sessions, tasks and permission requests as text.
 
-use stead_core::permission::Request;
+use stead_core::permission::{Deed, Request};
 use stead_core::task::Task;
 use stead_engine::api::{SessionView, TasksResponse};
 
@@ -85,6 +85,14 @@ pub(crate) fn permissions(requests: &[Request]) -> String {
             styled(style::BOLD, &request.path),
             clean::line(&request.subject)
         ));
+        // What is allowed is the whole of it, so the whole of it is shown.
+        if let Deed::Command(command) = &request.grant
+            && command.trim().lines().count() > 1
+        {
+            for line in clean::block(command).lines() {
+                text.push_str(&format!("      │ {line}\n"));
+            }
+        }
     }
     let first = requests.first().map_or(0, |request| request.id.0);
     text.push_str(&styled(
