@@ -101,6 +101,12 @@ impl Blobs {
         }
     }
 
+    /// How long the file with this digest is; `None` when there is none.
+    pub(crate) fn length(&self, digest: &Digest) -> Option<u64> {
+        let found = self.path(digest).metadata().ok()?;
+        found.is_file().then_some(found.len())
+    }
+
     /// The files older than `age` that are bodies for which `keep` is false, or that a killed
     /// process left half written; not what stead never named so. Whether an event refers to them
     /// is for the caller.

@@ -1,6 +1,6 @@
 //! What `stead doctor` asks of the store.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub enum Finding {
         /// What is wrong.
         reason: String,
     },
-    /// An event refers to a body that is not stored.
+    /// An event refers to a body that is not stored, or not with the length that it has.
     MissingBody {
         /// The session's id, as stored.
         session: String,
@@ -72,7 +72,7 @@ impl Report {
 }
 
 impl Reader {
-    /// Checks the whole store; reads every event, but not the bodies.
+    /// Checks the whole store; reads every event, and of the bodies how long they are.
     ///
     /// Files by digest that are older than `age`, that no event refers to and for which `keep` is
     /// false are listed as orphans; `keep` speaks for whoever else keeps files there.
@@ -93,9 +93,11 @@ impl Reader {
                     .extend(lines.into_iter().filter(|line| line != "ok").map(Finding::Database)),
                 Err(error) => report.findings.push(Finding::Database(error.to_string())),
             }
-            let rows: HashSet<[u8; 32]> = connection
-                .prepare("SELECT digest FROM bodies")
-                .and_then(|mut s| s.query_map([], |row| row.get(0))?.collect())
+            let rows: HashMap<[u8; 32], u64> = connection
+                .prepare("SELECT digest, length(bytes) FROM bodies")
+                .and_then(|mut s| {
+                    s.query_map([], |row| Ok((row.get(0)?, row.get::<_, Number>(1)?.0)))?.collect()
+                })
                 .map_err(failed(ACT))?;
             let mut referred = HashSet::new();
             self.check_events(connection, &rows, &mut report, &mut referred)?;
@@ -112,7 +114,7 @@ impl Reader {
     fn check_events(
         &self,
         connection: &rusqlite::Connection,
-        rows: &HashSet<[u8; 32]>,
+        rows: &HashMap<[u8; 32], u64>,
         report: &mut Report,
         referred: &mut HashSet<Digest>,
     ) -> Result<(), StoreError> {
@@ -173,8 +175,11 @@ impl Reader {
                 }
                 let body = serde_json::from_str(&event.body).unwrap_or_default();
                 references_in(&body, &mut |body| {
-                    let digest = body.digest;
-                    if !rows.contains(digest.as_bytes()) && !self.blobs.path(&digest).is_file() {
+                    let stored = match rows.get(body.digest.as_bytes()) {
+                        Some(bytes) => Some(*bytes),
+                        None => self.blobs.length(&body.digest),
+                    };
+                    if stored != Some(body.bytes) {
                         let session = session.clone();
                         report.findings.push(Finding::MissingBody { session, position, body });
                     }

@@ -71,6 +71,20 @@ fn rest(mut output: BufReader<ChildStdout>) -> Vec<String> {
     whole.lines().filter_map(|line| line.strip_prefix("ACK ")).map(str::to_owned).collect()
 }
 
+/// Opens the store that nobody has. Tests run beside this one in one process, and whatever they
+/// start has a copy of every lock for the moment before it is executed.
+fn open(home: &Path) -> Store {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        match Store::open(home) {
+            Err(StoreError::Held { .. }) if Instant::now() < deadline => {
+                thread::sleep(Duration::from_millis(1));
+            }
+            outcome => return outcome.unwrap(),
+        }
+    }
+}
+
 /// One line of a child, in one write.
 fn say(line: &str) {
     std::io::stdout().write_all(format!("\nACK {line}\n").as_bytes()).unwrap();
@@ -82,7 +96,7 @@ fn appends_until_it_is_killed() {
     if !is_child() {
         return;
     }
-    let store = Store::open(&given_folder()).unwrap();
+    let store = open(&given_folder());
     let s = session("s");
     let mut tip = store.reader().tip(&s).unwrap().unwrap_or(0);
     let mut talk = store.reader().read_stream(&s, &kit::stream("s"), 1, usize::MAX);
@@ -117,7 +131,7 @@ fn field_ses_01_a_kill_in_an_append_leaves_no_half_event() {
         let said = kill(round, process, output, 40_000);
         let last = said.last().map_or(0, |line| line.parse().unwrap());
         acknowledged = acknowledged.max(last);
-        let store = Store::open(home.path()).unwrap();
+        let store = open(home.path());
         let Some(tip) = store.reader().tip(&s).unwrap() else {
             assert_eq!(acknowledged, 0);
             continue;
@@ -133,7 +147,7 @@ fn field_ses_01_a_kill_in_an_append_leaves_no_half_event() {
         before = records;
     }
     assert!(acknowledged >= 60, "every second child wrote: {acknowledged}");
-    let store = Store::open(home.path()).unwrap();
+    let store = open(home.path());
     let places = [("", before.len() as u64 / 2 + 1)];
     store.append(append(&s, before.len() as u64, &places)).unwrap();
 }
@@ -144,7 +158,7 @@ fn holds_a_lease_until_it_is_killed() {
     if !is_child() {
         return;
     }
-    let store = Store::open(&given_folder()).unwrap();
+    let store = open(&given_folder());
     let lease = store.lease(&LeaseName::parse("s").unwrap(), "serve the session s").unwrap();
     say(&lease.fence().to_string());
     thread::sleep(Duration::from_mins(1));
@@ -166,7 +180,7 @@ fn field_ses_02_a_second_writer_is_told_who_holds_the_session() {
         process.kill().unwrap();
         process.wait().unwrap();
         // At once, without anybody's help.
-        let store = Store::open(home.path()).unwrap();
+        let store = open(home.path());
         let lease = store.lease(&name, "take over").unwrap();
         assert_eq!(lease.fence(), round * 2);
         // A second handle in one process is no better than a second process.
@@ -186,12 +200,12 @@ fn field_ses_02_a_second_writer_is_told_who_holds_the_session() {
 #[test]
 fn field_lck_04_a_stale_lock_that_names_a_stranger_is_taken_over() {
     let home = home();
-    drop(Store::open(home.path()).unwrap());
+    drop(open(home.path()));
     let mut stranger = std::process::Command::new("sleep").arg("60").spawn().unwrap();
     let pid = stranger.id();
     for text in [format!("{pid} 1 stead store\n"), format!("{pid}"), String::new()] {
         fs::write(home.path().join("stead.lock"), &text).unwrap();
-        drop(Store::open(home.path()).unwrap());
+        drop(open(home.path()));
         assert!(stranger.try_wait().unwrap().is_none(), "the stranger lives");
     }
     stranger.kill().unwrap();
@@ -204,7 +218,7 @@ fn changes_a_state_until_it_is_killed() {
     if !is_child() {
         return;
     }
-    let store = Store::open(&given_folder()).unwrap();
+    let store = open(&given_folder());
     let name = LeaseName::parse("state").unwrap();
     loop {
         let lease = store.lease(&name, "change").unwrap();

@@ -228,6 +228,9 @@ fn a_missing_body_is_found() {
     store.append(heard("s", 0, &row)).unwrap();
     store.append(heard("s", 1, &file)).unwrap();
     assert!(store.reader().check(Duration::ZERO, |_| false).unwrap().findings.is_empty());
+    fs::write(store.reader().blobs().path(&file.digest()), vec![1; 69_999]).unwrap();
+    let report = store.reader().check(Duration::ZERO, |_| false).unwrap();
+    assert_eq!(report.findings.len(), 1, "a cut one is as good as missing: {report:?}");
     change(home.path(), "DELETE FROM bodies");
     fs::remove_file(store.reader().blobs().path(&file.digest())).unwrap();
     let report = store.reader().check(Duration::ZERO, |_| false).unwrap();
