@@ -11,7 +11,7 @@ use stead_core::id::{SessionId, TurnId};
 use stead_core::layout::{AbsoluteDir, Root};
 use stead_core::path::AgentPath;
 use stead_files::Lock;
-use stead_process::Spawner;
+use stead_process::Spawners;
 use tokio_util::sync::CancellationToken;
 
 use crate::port::Port;
@@ -36,7 +36,7 @@ pub struct Turn {
     /// Where the logs of the turn's commands go.
     pub logs: PathBuf,
     /// Starts processes.
-    pub spawner: Arc<Spawner>,
+    pub spawners: Arc<Spawners>,
     /// The lock that every supervisor of a command holds: whoever takes it after an engine has
     /// died knows that no command of that engine runs any more.
     pub runs: Arc<Lock>,

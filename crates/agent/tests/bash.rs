@@ -267,3 +267,30 @@ async fn a_turn_that_is_taken_up_again_keeps_the_logs_it_named() {
         assert_eq!(fs::read_to_string(log).unwrap(), text);
     }
 }
+
+#[tokio::test]
+async fn a_command_that_kills_the_spawner_costs_itself_only() {
+    let world = World::new();
+    let kill = "kill -9 $(cut -d ' ' -f 4 /proc/$PPID/stat); sleep 60";
+    let results = world
+        .calls(&[("bash", json!({ "command": kill })), ("bash", json!({ "command": "pwd" }))])
+        .await;
+    assert!(results[0].failed && results[0].text.contains("look before"), "{results:?}");
+    assert!(results[1].text.starts_with("exit status 0"), "{results:?}");
+}
+
+#[tokio::test]
+async fn no_command_runs_where_a_link_took_the_directory_s_place() {
+    let world = World::new();
+    let results = world
+        .calls(&[
+            (
+                "bash",
+                json!({ "command": "mkdir ../other; mv ../app ../moved; ln -s other ../app" }),
+            ),
+            ("bash", json!({ "command": "touch was-here" })),
+        ])
+        .await;
+    assert!(results[1].failed && results[1].text.contains("leads to"), "{results:?}");
+    assert!(!world.app().join("was-here").exists());
+}

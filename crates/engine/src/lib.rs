@@ -14,7 +14,6 @@ mod roots;
 mod serve;
 mod server;
 mod session;
-mod spawners;
 pub mod text;
 mod timing;
 

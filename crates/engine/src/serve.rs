@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::settings::Settings;
 use stead_files::{Lock, holder, is_network_file_system, private_dir, replace};
-use stead_process::ProcessIdentity;
+use stead_process::{ProcessIdentity, Spawners};
 use stead_store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -21,7 +21,6 @@ use crate::home::Home;
 use crate::launch::read_record;
 use crate::presence::{FrontDoor, Served};
 use crate::session::Shared;
-use crate::spawners::Spawners;
 
 /// How long an engine that nobody uses stays.
 const IDLE: Duration = Duration::from_mins(10);
@@ -85,7 +84,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
         home: home.clone(),
         served,
         store,
-        spawners,
+        spawners: Arc::new(spawners),
         runs,
         drivers: Drivers::default(),
         doors: Doors::default(),

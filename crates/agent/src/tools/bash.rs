@@ -54,7 +54,7 @@ impl Tools {
             log_limit: LARGEST_LOG,
             held: Some(held),
         };
-        self.shells.start(&turn.agent, &turn.spawner, log, command).await
+        self.shells.start(&turn.agent, &turn.spawners, log, command).await
     }
 
     async fn watch(&mut self, key: ShellKey) -> Result<Output, Stopped> {

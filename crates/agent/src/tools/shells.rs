@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use stead_core::id::SessionId;
 use stead_core::refusal::{Refusal, RefusalKind};
-use stead_process::{Command, Ended, How, Run, SpawnError, Spawner};
+use stead_process::{Command, Ended, How, Run, SpawnError, Spawners};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::timeout;
@@ -99,7 +99,7 @@ impl Shells {
     pub(super) async fn start(
         &mut self,
         owner: &SessionId,
-        spawner: &Arc<Spawner>,
+        spawners: &Arc<Spawners>,
         log: impl Fn(u32) -> PathBuf + Send + 'static,
         command: Command,
     ) -> Result<ShellKey, Refusal> {
@@ -111,13 +111,13 @@ impl Shells {
             .hint("wait for one with `shell`, or end it with `stop`"));
         }
         let limit = command.time_limit;
-        let spawner = spawner.clone();
+        let spawners = spawners.clone();
         let first = self.last.saturating_add(1);
         let (number, log, run) = blocking(move || {
             // A turn that is taken up again finds the logs that its answers have named: they stay.
             let number = (first..=u32::MAX).find(|number| !log(*number).exists()).unwrap_or(first);
             let log = log(number);
-            let run = launch(&spawner, Command { log: log.clone(), ..command })?;
+            let run = launch(&spawners, Command { log: log.clone(), ..command })?;
             Ok((number, log, run))
         })
         .await?;
@@ -207,7 +207,7 @@ impl Shells {
 }
 
 /// Starts the command line with `bash`, or with `sh` where there is none.
-fn launch(spawner: &Spawner, mut command: Command) -> Result<Run, Refusal> {
+fn launch(spawners: &Spawners, mut command: Command) -> Result<Run, Refusal> {
     // The path may lead elsewhere since the turn began; one that leads nowhere is refused below.
     if let Ok(now) = command.directory.canonicalize()
         && now != command.directory
@@ -225,10 +225,10 @@ fn launch(spawner: &Spawner, mut command: Command) -> Result<Run, Refusal> {
             Refusal::new(RefusalKind::Storage, line)
         })?;
     }
-    let started = match spawner.run(&command) {
+    let started = match start(spawners, &command) {
         Err(SpawnError::NotFound(_)) => {
             command.program = "sh".into();
-            spawner.run(&command)
+            start(spawners, &command)
         }
         other => other,
     };
@@ -244,6 +244,17 @@ fn launch(spawner: &Spawner, mut command: Command) -> Result<Run, Refusal> {
             error => Refusal::new(kind, format!("the command was not started: {error}")),
         }
     })
+}
+
+/// Starts the command by a spawner that lives; one that is found dead has started nothing.
+fn start(spawners: &Spawners, command: &Command) -> Result<Run, SpawnError> {
+    match spawners.living()?.run(command) {
+        Err(SpawnError::Gone(pid)) => {
+            tracing::warn!(pid, "the spawner is gone; another one takes its place");
+            spawners.living()?.run(command)
+        }
+        other => other,
+    }
 }
 
 /// How a command ended, in words that say no more than is known.

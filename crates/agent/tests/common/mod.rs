@@ -18,7 +18,7 @@ use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_files::Lock;
 use stead_model::{Message, Model, ModelError, Reply, Request, ToolCall, ToolResult};
-use stead_process::Spawner;
+use stead_process::Spawners;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -37,7 +37,7 @@ pub(crate) struct State {
 /// A folder with a root `app`, a session and a spawner.
 pub(crate) struct World {
     folder: tempfile::TempDir,
-    spawner: Arc<Spawner>,
+    spawners: Arc<Spawners>,
     runs: Arc<Lock>,
     state: Arc<Mutex<State>>,
 }
@@ -46,8 +46,8 @@ impl World {
     pub(crate) fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("app")).unwrap();
-        let program = Path::new(env!("CARGO_BIN_EXE_stead-agent-spawner"));
-        let spawner = Arc::new(Spawner::start(program, &[]).unwrap());
+        let program = env!("CARGO_BIN_EXE_stead-agent-spawner").into();
+        let spawners = Arc::new(Spawners::start(program, Vec::new()).unwrap());
         let state = State {
             entries: vec![heard("do it")],
             mail: VecDeque::new(),
@@ -57,7 +57,7 @@ impl World {
         };
         let lock = Lock::try_exclusive(&folder.path().join("runs.lock"), "runs");
         let runs = Arc::new(lock.unwrap().unwrap());
-        Self { folder, spawner, runs, state: Arc::new(Mutex::new(state)) }
+        Self { folder, spawners, runs, state: Arc::new(Mutex::new(state)) }
     }
 
     pub(crate) fn app(&self) -> PathBuf {
@@ -95,7 +95,7 @@ impl World {
             roots: vec![root],
             environment,
             logs: self.folder.path().canonicalize().unwrap().join("logs"),
-            spawner: self.spawner.clone(),
+            spawners: self.spawners.clone(),
             runs: self.runs.clone(),
             port: Port::new(id, sender),
             cancel: CancellationToken::new(),

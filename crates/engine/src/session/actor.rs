@@ -12,6 +12,7 @@ use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, State};
 use stead_files::Lock;
+use stead_process::Spawners;
 use stead_store::{Reader, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::timeout;
@@ -23,7 +24,6 @@ use crate::door::Doors;
 use crate::drivers::Drivers;
 use crate::home::Home;
 use crate::presence::Served;
-use crate::spawners::Spawners;
 
 /// How many commands are decided before one append at most.
 const LARGEST_BATCH: usize = 256;
@@ -41,7 +41,7 @@ pub(crate) struct Shared {
     pub(crate) home: Home,
     pub(crate) served: Served,
     pub(crate) store: Store,
-    pub(crate) spawners: Spawners,
+    pub(crate) spawners: Arc<Spawners>,
     pub(crate) runs: Arc<Lock>,
     pub(crate) drivers: Drivers,
     pub(crate) doors: Doors,

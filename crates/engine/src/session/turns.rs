@@ -241,12 +241,11 @@ impl TurnFacts {
         let shared = self.shared.clone();
         let (directory, agent) = (self.directory.clone(), self.agent.clone());
         let spec = self.driver.clone();
-        let (place, driver, spawner) = tokio::task::spawn_blocking(move || {
+        let (place, driver) = tokio::task::spawn_blocking(move || {
             let place = Place::adopt(&shared.home.host(), &directory, &agent)
                 .map_err(|e| failed(e.to_string()))?;
             let driver = shared.drivers.driver(shared.store.reader(), &spec)?;
-            let spawner = shared.spawners.living().map_err(|e| failed(e.to_string()))?;
-            Ok::<_, Refusal>((place, driver, spawner))
+            Ok::<_, Refusal>((place, driver))
         })
         .await
         .map_err(|e| failed(e.to_string()))??;
@@ -272,7 +271,7 @@ impl TurnFacts {
             directory: self.directory,
             roots: self.roots,
             environment,
-            spawner,
+            spawners: self.shared.spawners.clone(),
             runs: self.shared.runs.clone(),
             port: self.port,
             cancel: self.cancel,
