@@ -1,0 +1,1 @@
+//! Private copies of working roots: made, reviewed, applied, kept.

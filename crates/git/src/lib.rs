@@ -1,0 +1,1 @@
+//! Typed questions and changes over the `git` program, and the index file.
