@@ -54,8 +54,11 @@ impl Drivers {
 /// A playbook from its text; the refusal names the file.
 pub(crate) fn parse(name: &str, text: &str) -> Result<Playbook, Refusal> {
     Playbook::parse(text).map_err(|error| {
-        let line =
-            format!("the playbook {name}: line {}, {}: {}", error.line, error.place, error.problem);
+        let place = match error.place.as_str() {
+            "" => String::new(),
+            place => format!(", {place}"),
+        };
+        let line = format!("the playbook {name}: line {}{place}: {}", error.line, error.problem);
         Refusal::new(RefusalKind::InvalidArgument, line).hint(error.hint)
     })
 }

@@ -10,6 +10,7 @@ use stead_core::event::{BranchEvent, DriverSpec, Event, SessionStarted, WorldEve
 use stead_core::id::{MailId, RequestId, SessionId};
 use stead_core::layout::{AbsoluteDir, Placement};
 use stead_core::mail::{Receipt, ReceiptState};
+use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, Outcomes, State};
 use stead_core::settings::Settings;
@@ -189,16 +190,22 @@ impl Engine {
             return Ok(SendResponse { receipt });
         }
         let (body, reference) = text_body(&params.message)?;
-        let surroundings = match caller {
-            Caller::Person => Some(Surroundings::new(params.environment, params.attendance)),
-            _ => None,
-        };
+        // What may start a turn brings its surroundings; a note that is only stored does not.
+        let may_start = params.wake || params.target == AgentPath::root().as_str();
+        let surroundings = (*caller == Caller::Person && may_start)
+            .then(|| Surroundings::new(params.environment, params.attendance));
         let command =
             Command::Send { from, target: params.target, body: reference, wake: params.wake };
-        let outcome = handle.run(command, vec![body], Some(params.request), surroundings).await?;
-        match outcome {
-            Outcomes::Sent(receipt) => Ok(SendResponse { receipt }),
-            other => Err(failed(format!("a message came to {other:?}"))),
+        let request = Some(params.request.clone());
+        match handle.run(command, vec![body], request, surroundings).await {
+            Ok(Outcomes::Sent(receipt)) => Ok(SendResponse { receipt }),
+            Ok(other) => Err(failed(format!("a message came to {other:?}"))),
+            // The same request came twice at once: what the faster one stored answers both.
+            Err(refusal) if refusal.kind == RefusalKind::Conflict => {
+                let receipt = self.sent_before(session, &params.request).await?.ok_or(refusal)?;
+                Ok(SendResponse { receipt })
+            }
+            Err(refusal) => Err(refusal),
         }
     }
 
@@ -344,6 +351,12 @@ impl Engine {
             }
         }
         busy
+    }
+
+    /// Whether anybody follows a session.
+    pub(crate) async fn is_watched(&self) -> bool {
+        let watched = |h: &Handle| h.published.receiver_count() > 0;
+        self.sessions.lock().await.values().any(watched)
     }
 
     /// Drops the owners that have ended by themselves.

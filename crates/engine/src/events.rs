@@ -3,14 +3,16 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde_json::Value;
 use stead_core::event::{BranchEvent, Envelope, Event, Sender, Stream};
 use stead_core::id::{BodyRef, Position, SessionId};
 use stead_core::path::AgentPath;
+use stead_model::{Reply, ToolCall, ToolResult};
 use stead_store::Reader;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
-use crate::api::{EventNotification, EventsParams, Notification};
+use crate::api::{CallView, EventNotification, EventsParams, Notification};
 use crate::engine::Engine;
 use crate::session::{Handle, Message, Published};
 
@@ -18,6 +20,8 @@ use crate::session::{Handle, Message, Published};
 const PAGE: usize = 512;
 /// The most characters of a text that go with an event.
 const LONGEST_TEXT: usize = 4096;
+/// The most characters of a text in a call's arguments.
+const LONGEST_ARGUMENT: usize = 1024;
 
 /// Sends lines until the client goes, the session's owner ends, or what is stored has been sent
 /// and nothing more is wanted.
@@ -89,8 +93,8 @@ impl Lines {
                     Ok(records
                         .into_iter()
                         .map(|record| {
-                            let text = text_of(reader, &record.envelope.event);
-                            (record.envelope, text)
+                            let told = told(reader, &record.envelope.event);
+                            (record.envelope, told)
                         })
                         .collect::<Vec<_>>())
                 })
@@ -103,8 +107,8 @@ impl Lines {
                 }
             };
             let full = records.len() == PAGE;
-            for (envelope, text) in records {
-                self.notify(&envelope, text).await?;
+            for (envelope, told) in records {
+                self.notify(&envelope, told).await?;
             }
             if !full {
                 return Ok(());
@@ -120,12 +124,11 @@ impl Lines {
             self.paths.insert(id.clone(), path);
         }
         let event = envelope.event.clone();
-        let text =
-            self.engine.shared.read(move |reader| Ok(text_of(reader, &event))).await.ok().flatten();
-        self.notify(envelope, text).await
+        let told = self.engine.shared.read(move |reader| Ok(told(reader, &event))).await;
+        self.notify(envelope, told.unwrap_or_default()).await
     }
 
-    async fn notify(&mut self, envelope: &Envelope, text: Option<String>) -> Result<(), Gone> {
+    async fn notify(&mut self, envelope: &Envelope, told: Told) -> Result<(), Gone> {
         if let Event::Branch(BranchEvent::AgentReserved { agent, path, .. }) = &envelope.event {
             self.paths.insert(agent.clone(), path.clone());
         }
@@ -140,7 +143,9 @@ impl Lines {
             conversation,
             kind: stored.kind,
             body: serde_json::from_str(&stored.body).unwrap_or_default(),
-            text,
+            text: told.text,
+            calls: told.calls,
+            failed: told.failed,
             by: author(&envelope.event),
         };
         self.after = envelope.position;
@@ -154,20 +159,56 @@ impl Lines {
     }
 }
 
-/// The text that an event refers to, cut for a line.
-fn text_of(reader: &Reader, event: &Event) -> Option<String> {
-    let Event::Branch(event) = event else { return None };
+/// What an event refers to, cut for a line.
+#[derive(Default)]
+struct Told {
+    text: Option<String>,
+    calls: Vec<CallView>,
+    failed: bool,
+}
+
+fn told(reader: &Reader, event: &Event) -> Told {
+    let Event::Branch(event) = event else { return Told::default() };
     let body: BodyRef = match event {
         BranchEvent::AgentReserved { message, .. } => *message,
         BranchEvent::MailStored { body, .. }
         | BranchEvent::Heard { body, .. }
         | BranchEvent::Said { body, .. }
-        | BranchEvent::Answered { body, .. } => *body,
-        BranchEvent::TurnSettled { result, .. } => (*result)?,
-        _ => return None,
+        | BranchEvent::Answered { body, .. }
+        | BranchEvent::TurnSettled { result: Some(body), .. } => *body,
+        _ => return Told::default(),
     };
-    let text = crate::session::body_text(reader, body).ok()?;
-    Some(text.chars().take(LONGEST_TEXT).collect())
+    let Ok(stored) = crate::session::body_text(reader, body) else { return Told::default() };
+    let text = |text: &str| Some(text.chars().take(LONGEST_TEXT).collect());
+    match event {
+        BranchEvent::Said { .. } => {
+            let reply: Reply = serde_json::from_str(&stored).unwrap_or_default();
+            let view = |call: ToolCall| CallView {
+                id: call.id,
+                tool: call.tool,
+                arguments: cut(call.arguments),
+            };
+            let calls = reply.calls.into_iter().map(view).collect();
+            Told { text: text(&reply.text), calls, failed: false }
+        }
+        BranchEvent::Answered { .. } => match serde_json::from_str::<ToolResult>(&stored) {
+            Ok(result) => {
+                Told { text: text(&result.text), calls: Vec::new(), failed: result.failed }
+            }
+            Err(_) => Told::default(),
+        },
+        _ => Told { text: text(&stored), ..Told::default() },
+    }
+}
+
+/// The same value with every text in it cut.
+fn cut(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(text.chars().take(LONGEST_ARGUMENT).collect()),
+        Value::Array(values) => values.into_iter().map(cut).collect(),
+        Value::Object(fields) => fields.into_iter().map(|(k, v)| (k, cut(v))).collect(),
+        other => other,
+    }
 }
 
 fn author(event: &Event) -> Option<Sender> {

@@ -145,7 +145,10 @@ async fn until_end(
                 if !record.socket.exists() {
                     return Ok("the socket was removed");
                 }
-                if engine.unused() > IDLE && engine.busy().await.is_empty() {
+                if engine.unused() > IDLE
+                    && !engine.is_watched().await
+                    && engine.busy().await.is_empty()
+                {
                     return Ok("nobody needs the engine");
                 }
             }

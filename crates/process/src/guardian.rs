@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::process::{PidfdFlags, Signal, WaitOptions, pidfd_open};
+use rustix::process::{PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open};
 
 use crate::group;
 use crate::identity::from_pid;
@@ -171,7 +171,14 @@ impl Guardian {
 
     fn reap(&mut self) {
         loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
+            match rustix::process::wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+                // A supervisor that stands still ends nothing and holds what it holds for ever; a
+                // command can do that to its own.
+                Ok(Some((pid, status))) if status.stopped() => {
+                    if self.runs.contains_key(&from_pid(pid)) {
+                        let _ = kill_process(pid, Signal::CONT);
+                    }
+                }
                 Ok(Some((pid, status))) => {
                     let Some(run) = self.runs.remove(&from_pid(pid)) else { continue };
                     if status.exit_status() != Some(DONE) {

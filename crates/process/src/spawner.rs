@@ -9,10 +9,11 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use rustix::net::sockopt::Timeout;
+use rustix::process::{Signal, kill_process};
 use stead_core::step::{self, Moment};
 
 use crate::command::Command;
-use crate::identity::ProcessIdentity;
+use crate::identity::{ProcessIdentity, to_pid};
 use crate::run::{Run, is_readable};
 use crate::wire::{self, Part, Ready, Refusal, Report};
 
@@ -34,8 +35,12 @@ pub enum SpawnError {
     /// The spawner has died; a new one can be started.
     #[error("the spawner (process {0}) is gone")]
     Gone(u32),
+    /// Spawner or supervisor was killed between the request and its answer: the command may have
+    /// been started, and is being ended then.
+    #[error("it is not known whether {} was started: what was to start it was killed", .0.display())]
+    Unknown(PathBuf),
     /// Nothing was heard for 30 s. Should the command start after all, it is ended at once.
-    #[error("{} did not start within 30 s", .0.display())]
+    #[error("it is not known whether {} was started: nothing was heard for 30 s", .0.display())]
     NoAnswer(PathBuf),
     /// No executable of this name is in the command's `PATH`, or the path leads nowhere.
     #[error("there is no program {}", .0.display())]
@@ -138,6 +143,7 @@ impl Spawner {
         let failed = |source| SpawnError::System { program: (&command.program).into(), source };
         let (mine, theirs) = wire::pair().map_err(failed)?;
         let held = command.held.as_ref().map(AsFd::as_fd);
+        self.awaken();
         step::pass("process.start", Moment::Before);
         wire::send_request(self.socket.as_fd(), command.into(), theirs.as_fd(), held).map_err(
             |error| match error.raw_os_error() {
@@ -152,16 +158,20 @@ impl Spawner {
         }
         step::pass("process.start", Moment::After);
         let Some(packet) = wire::receive(&mine).map_err(failed)? else {
-            return Err(if self.is_gone() {
-                SpawnError::Gone(self.identity.pid)
-            } else {
-                failed(io::Error::other("the supervisor was killed"))
-            });
+            return Err(SpawnError::Unknown((&command.program).into()));
         };
         match packet.parse().map_err(failed)? {
             Report::Started(leader) => Ok(Run::new(leader, mine)),
             Report::Refused(refusal) => Err(refused(command, refusal)),
             Report::Ended(_) => Err(failed(io::Error::other("the run ended before it began"))),
+        }
+    }
+
+    /// A spawner that was stopped goes on: it would start nothing, and end nothing either. Its
+    /// number is its own for as long as this value, which reaps it.
+    fn awaken(&self) {
+        if let Some(pid) = to_pid(self.identity.pid) {
+            let _ = kill_process(pid, Signal::CONT);
         }
     }
 
@@ -186,6 +196,7 @@ impl AsFd for Spawner {
 
 impl Drop for Spawner {
     fn drop(&mut self) {
+        self.awaken();
         let _ = rustix::net::shutdown(&self.socket, rustix::net::Shutdown::Both);
         // A dead one is reaped now; a living one goes to the init process with its owner.
         let _ = self.child.try_wait();

@@ -5,6 +5,7 @@ mod support;
 
 use std::path::Path;
 use std::process::{Child, Stdio};
+use std::time::Duration;
 
 use stead_process::{How, ProcessIdentity, SpawnError};
 use support::{Bench, ended, is_clean, kill, outcome, start_spawner, until};
@@ -144,6 +145,23 @@ fn field_prc_05_supervisor_killed() {
     bystander.stop().unwrap();
     assert_eq!(ended(&mut bystander).how, How::Stopped);
     assert!(is_clean(&outcome(&spawner, &bench.bash("true")), 0));
+}
+
+/// A command can stop whoever watches it: `kill -STOP $PPID`.
+#[test]
+fn field_prc_03_who_is_stopped_goes_on() {
+    let (bench, spawner) = (Bench::new(), start_spawner());
+    let mut command = bench.bash("kill -STOP $PPID; sleep 300");
+    command.time_limit = Duration::from_millis(500);
+    let mut run = spawner.run(&command).unwrap();
+    assert_eq!(ended(&mut run).how, How::TimedOut);
+    bench.assert_none_left();
+    kill(spawner.identity().pid, "-STOP");
+    assert!(is_clean(&outcome(&spawner, &bench.bash("true")), 0));
+    let identity = spawner.identity();
+    kill(identity.pid, "-STOP");
+    drop(spawner);
+    until("the spawner has ended", || !identity.is_alive());
 }
 
 #[test]

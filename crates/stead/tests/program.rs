@@ -117,6 +117,18 @@ fn arguments_that_cannot_be_used_are_named_before_anything_starts() {
 }
 
 #[test]
+fn a_stopped_engine_holds_nothing_any_more() {
+    let world = world();
+    world.ok(["sessions"]);
+    assert!(world.engine().is_some());
+    world.ok(["serve", "--stop"]);
+    let doctor = world.json(["doctor"]);
+    let states =
+        doctor["findings"].as_array().unwrap().iter().map(|f| f["state"].as_str().unwrap());
+    assert!(states.into_iter().all(|state| state == "ok"), "{doctor}");
+}
+
+#[test]
 fn the_playbook_that_help_shows_runs() {
     let world = world();
     let help = world.ok(["help", "run"]);

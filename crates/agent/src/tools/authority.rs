@@ -76,20 +76,31 @@ impl Found {
 
 impl Authority {
     /// The authority of a turn: its roots, and the scratch that `TMPDIR` names.
+    ///
+    /// To be made once, before the turn does anything. Directory and roots are canonical since
+    /// they were admitted, the scratch is made so now: a link that takes the place of one of them
+    /// leads elsewhere and moves no authority there.
     pub(crate) fn of(turn: &Turn) -> Self {
-        let roots = turn.roots.iter().map(|root| (root.directory.as_path(), root.access));
+        let roots =
+            turn.roots.iter().map(|root| (root.directory.as_path().to_owned(), root.access));
         let scratch = turn.environment.get(OsStr::new("TMPDIR")).map(Path::new);
-        Self::new(turn.directory.as_path(), roots, scratch)
+        let scratch = scratch.filter(|path| path.is_absolute());
+        let scratch = scratch.and_then(|path| path.canonicalize().ok());
+        Self {
+            directory: turn.directory.as_path().to_owned(),
+            allowed: roots.chain(scratch.map(|path| (path, Access::Write))).collect(),
+        }
     }
 
+    /// The same from paths that may lead through links.
+    #[cfg(test)]
     pub(crate) fn new<'a>(
         directory: &Path,
         roots: impl Iterator<Item = (&'a Path, Access)>,
         scratch: Option<&'a Path>,
     ) -> Self {
-        // What cannot be resolved is kept as it is, and then holds nothing.
         let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let scratch = scratch.filter(|path| path.is_absolute()).map(|path| (path, Access::Write));
+        let scratch = scratch.map(|path| (path, Access::Write));
         Self {
             directory: canonical(directory),
             allowed: roots.chain(scratch).map(|(path, access)| (canonical(path), access)).collect(),
@@ -108,6 +119,11 @@ impl Authority {
         if access == Access::Read {
             return Err(not_allowed(format!("{} may only be read", found.shown))
                 .hint(format!("the person gave this root for reading; {}", self.roots())));
+        }
+        // Whoever removed a root did not ask for another one in its place.
+        if !root.is_dir() {
+            let line = format!("the working root {} is gone", display(root));
+            return Err(Refusal::new(RefusalKind::NotFound, line));
         }
         let below = found.real.strip_prefix(root).unwrap_or(&found.real);
         if below.components().any(|c| c.as_os_str().eq_ignore_ascii_case(".git")) {
@@ -311,6 +327,23 @@ mod tests {
         }
         let direct = world.base.join("app/src/new.rs").display().to_string();
         assert_eq!(authority.writing(&direct).unwrap().shown, "new.rs");
+    }
+
+    #[test]
+    fn field_sbx_03_a_root_that_became_a_link_or_is_gone_holds_nothing() {
+        let world = world();
+        let authority = authority(&world);
+        fs::rename(world.base.join("app"), world.base.join("moved")).unwrap();
+        symlink("app-evil", world.base.join("app")).unwrap();
+        for refusal in [authority.reading("c"), authority.writing("c"), authority.reading(".")] {
+            let refusal = refusal.unwrap_err();
+            assert_eq!(refusal.kind, RefusalKind::NotAllowed);
+            assert!(refusal.line.contains("app-evil"), "{refusal}");
+        }
+        fs::remove_file(world.base.join("app")).unwrap();
+        for text in ["new", "src/new"] {
+            assert!(authority.writing(text).unwrap_err().line.contains("is gone"), "{text}");
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Runs the calls of one turn.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use stead_core::permission::{Answer, Deed};
@@ -32,13 +33,15 @@ impl From<Refusal> for Stopped {
 /// What the calls of a turn share.
 pub(crate) struct Tools {
     pub(super) turn: Turn,
+    authority: Arc<Authority>,
     pub(super) yield_after: Duration,
     pub(crate) shells: Shells,
 }
 
 impl Tools {
     pub(crate) fn new(turn: Turn, yield_after: Duration) -> Self {
-        Self { turn, yield_after, shells: Shells::default() }
+        let authority = Arc::new(Authority::of(&turn));
+        Self { turn, authority, yield_after, shells: Shells::default() }
     }
 
     /// Runs one call to its result; none when the turn was cancelled meanwhile.
@@ -67,32 +70,30 @@ impl Tools {
     }
 
     async fn local(&mut self, call: ToolCallParsed) -> Result<Output, Stopped> {
-        let turn = self.turn.clone();
-        let cancel = turn.cancel.clone();
-        let authority = move || Authority::of(&turn);
+        let (cancel, authority) = (self.turn.cancel.clone(), self.authority.clone());
         // Blocking work is never left behind: it is awaited even when the turn is cancelled, and
         // what may take long looks at the token.
         let output = match call {
             ToolCallParsed::Read(call) => {
-                blocking(move || read::read(&authority(), &call, &cancel)).await?
+                blocking(move || read::read(&authority, &call, &cancel)).await?
             }
             ToolCallParsed::List(call) => {
-                blocking(move || list::list(&authority(), &call, &cancel)).await?
+                blocking(move || list::list(&authority, &call, &cancel)).await?
             }
             ToolCallParsed::Search(call) => {
-                blocking(move || search::search(&authority(), &call, &cancel)).await?
+                blocking(move || search::search(&authority, &call, &cancel)).await?
             }
             ToolCallParsed::Write(call) => {
                 let (judging, judged) = (authority.clone(), call.clone());
-                let found = blocking(move || write::judge(&judging(), &judged)).await?;
+                let found = blocking(move || write::judge(&judging, &judged)).await?;
                 self.permit_edit(&found.real, &format!("write {}", found.shown)).await?;
-                blocking(move || write::write(&authority(), &found, &call)).await?
+                blocking(move || write::write(&authority, &found, &call)).await?
             }
             ToolCallParsed::Edit(call) => {
                 let (judging, judged) = (authority.clone(), call.clone());
-                let found = blocking(move || edit::judge(&judging(), &judged)).await?;
+                let found = blocking(move || edit::judge(&judging, &judged)).await?;
                 self.permit_edit(&found.real, &format!("edit {}", found.shown)).await?;
-                blocking(move || edit::edit(&authority(), &found, &call)).await?
+                blocking(move || edit::edit(&authority, &found, &call)).await?
             }
             ToolCallParsed::Bash(call) => self.bash(call).await?,
             // `run` has taken those.

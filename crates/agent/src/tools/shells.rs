@@ -208,6 +208,17 @@ impl Shells {
 
 /// Starts the command line with `bash`, or with `sh` where there is none.
 fn launch(spawner: &Spawner, mut command: Command) -> Result<Run, Refusal> {
+    // The path may lead elsewhere since the turn began; one that leads nowhere is refused below.
+    if let Ok(now) = command.directory.canonicalize()
+        && now != command.directory
+    {
+        let line = format!(
+            "the command was not started: your directory {} leads to {} now",
+            command.directory.display(),
+            now.display()
+        );
+        return Err(Refusal::new(RefusalKind::Failed, line));
+    }
     if let Some(folder) = command.log.parent() {
         std::fs::create_dir_all(folder).map_err(|error| {
             let line = format!("cannot make the folder of logs {}: {error}", folder.display());
@@ -226,7 +237,12 @@ fn launch(spawner: &Spawner, mut command: Command) -> Result<Run, Refusal> {
             SpawnError::Gone(_) | SpawnError::Spawner { .. } => RefusalKind::Unavailable,
             _ => RefusalKind::Failed,
         };
-        Refusal::new(kind, format!("the command was not started: {error}"))
+        match error {
+            SpawnError::Unknown(_) | SpawnError::NoAnswer(_) => {
+                Refusal::new(kind, error.to_string()).hint("look before you repeat it")
+            }
+            error => Refusal::new(kind, format!("the command was not started: {error}")),
+        }
     })
 }
 

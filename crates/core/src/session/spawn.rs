@@ -81,11 +81,13 @@ fn check_roots(started: &SessionStarted) -> Result<(), Refusal> {
             if root.directory.is_within(&other.directory)
                 || other.directory.is_within(&root.directory)
             {
-                return invalid(format!(
+                let line = format!(
                     "the roots {} and {} overlap",
                     root.directory.as_path().display(),
                     other.directory.as_path().display()
-                ));
+                );
+                return Err(Refusal::new(RefusalKind::InvalidArgument, line)
+                    .hint("give the outer one alone, or two that stand side by side"));
             }
         }
     }

@@ -11,11 +11,9 @@ use stead_core::permission::{Answer, Mode};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Attendance {
-    /// A client that can answer is subscribed, or will be at once.
-    Attached,
-    /// They wait for `stead permit`.
+    /// They wait: for a client that can answer, or for `stead permit`.
     Detached,
-    /// Nobody: they fail at once.
+    /// They fail at once, unless a client that can answer is there.
     Headless,
 }
 

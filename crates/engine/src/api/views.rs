@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use stead_core::event::{Outcome, Sender};
-use stead_core::id::{Label, PermissionId, Position, SessionId, Timestamp, TurnId};
+use stead_core::id::{CallId, Label, PermissionId, Position, SessionId, Timestamp, TurnId};
 use stead_core::layout::{AbsoluteDir, Placement, Root};
 use stead_core::mail::Receipt;
 use stead_core::path::AgentPath;
@@ -70,6 +70,9 @@ pub struct AgentView {
     pub activity: Activity,
     /// Its running turn.
     pub turn: Option<TurnId>,
+    /// When that turn began; not known of one that began before its engine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
     /// How many turns it began.
     pub turns: u32,
     /// How its last turn ended.
@@ -198,10 +201,27 @@ pub struct EventNotification {
     pub kind: String,
     /// Its body as stored.
     pub body: serde_json::Value,
-    /// The text it refers to: a message, a mail, a result; cut to 4,096 characters.
+    /// The text it refers to: what was said, a mail, a result; cut to 4,096 characters.
     pub text: Option<String>,
+    /// The calls in what was said.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallView>,
+    /// Whether the call that has its result here was refused or failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub failed: bool,
     /// Who sent or wrote it.
     pub by: Option<Sender>,
+}
+
+/// A call of a tool, as people see it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallView {
+    /// Its id.
+    pub id: CallId,
+    /// The tool.
+    pub tool: String,
+    /// The arguments, every text in them cut to 1,024 characters.
+    pub arguments: serde_json::Value,
 }
 
 /// An open permission request was answered.

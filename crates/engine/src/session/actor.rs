@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stead_agent::{Asked, TurnEnd};
-use stead_core::id::{PermissionId, SessionId, TurnId};
+use stead_core::id::{PermissionId, SessionId, Timestamp, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
@@ -66,6 +66,8 @@ pub(super) struct Live {
     pub(super) interrupted: Option<String>,
     /// When the turn was last told that what it said is durable: its calls run since then.
     pub(super) told: Instant,
+    /// When the turn began.
+    pub(super) since: Timestamp,
 }
 
 /// An agent that waits for mail.

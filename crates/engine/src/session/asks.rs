@@ -129,10 +129,7 @@ impl Actor {
         answer: Reply,
         work: &mut Vec<Work>,
     ) {
-        let attended = match self.attendance {
-            Attendance::Detached => true,
-            Attendance::Attached | Attendance::Headless => self.attached > 0,
-        };
+        let attended = self.attendance == Attendance::Detached || self.attached > 0;
         let then =
             Box::new(move |actor: &mut Self, outcome: Result<Outcomes, Refusal>| match outcome {
                 Ok(Outcomes::Allowed) => drop(answer.send(Ok(Told::Settled(Answer::Once)))),

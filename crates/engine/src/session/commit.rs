@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use stead_core::event::{BranchEvent, Envelope, Event, Stream};
-use stead_core::id::{SessionId, Timestamp};
+use stead_core::id::{SessionId, Timestamp, TurnId};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Decision, Evolved, Outcomes, State, decide, replay};
 use stead_store::{Append, Body};
@@ -164,7 +164,7 @@ impl Actor {
         let Event::Branch(event) = &envelope.event else { return };
         match event {
             BranchEvent::TurnStarted { path } => {
-                self.dispatch(path, stead_core::id::TurnId(envelope.position));
+                self.dispatch(path, TurnId(envelope.position), envelope.at);
             }
             BranchEvent::MailStored { to, kind, wake, .. } => self.wake(to, *kind, *wake),
             BranchEvent::PermissionSettled { id, answer } => {

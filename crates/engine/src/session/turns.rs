@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use stead_agent::{Port, Turn, TurnEnd};
 use stead_core::event::Outcome;
-use stead_core::id::TurnId;
+use stead_core::id::{Timestamp, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, Outcomes, interrupt};
@@ -20,13 +20,14 @@ use crate::timing;
 
 impl Actor {
     /// Starts to run a turn whose beginning is durable.
-    pub(super) fn dispatch(&mut self, path: &AgentPath, turn: TurnId) {
+    pub(super) fn dispatch(&mut self, path: &AgentPath, turn: TurnId, since: Timestamp) {
         let cancel = CancellationToken::new();
         let live = Live {
             path: path.clone(),
             cancel: cancel.clone(),
             interrupted: None,
             told: Instant::now(),
+            since,
         };
         self.live.insert(turn, live);
         self.drive(path, turn, cancel);

@@ -31,6 +31,7 @@ impl Actor {
                     agent: agent.id.clone(),
                     activity: self.activity(&agent.path),
                     turn: agent.turn(),
+                    since: agent.turn().and_then(|t| self.live.get(&t)).map(|l| l.since),
                     turns: agent.turns,
                     outcome: agent.last.as_ref().map(|l| l.outcome),
                     reason: agent.last.as_ref().and_then(|l| l.reason.clone()),

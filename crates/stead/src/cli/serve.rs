@@ -7,6 +7,7 @@ use clap::Args;
 use stead_core::env;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_engine::{BUILD, Greeting, Options, find_running};
+use stead_process::ProcessIdentity;
 use tracing_subscriber::EnvFilter;
 
 use super::program::SPAWNER;
@@ -99,11 +100,11 @@ fn stop(context: &Context) -> Done {
             say("no engine serves this home");
             return Ok(Exit::DONE);
         };
+        // Its home is free only when the process is gone: it gives up the lock last.
+        let process = ProcessIdentity::of(client.engine().await?.pid).ok();
         let engine = client.stop().await?;
         let deadline = Instant::now() + PATIENCE;
-        let record = || stead_engine::read_record(&context.home);
-        let is_there =
-            || record().is_some_and(|r| r.process.pid == engine.pid && r.process.is_alive());
+        let is_there = || process.as_ref().is_some_and(ProcessIdentity::is_alive);
         while client.is_listening().await || is_there() {
             if Instant::now() > deadline {
                 return Err(Refusal::new(

@@ -133,7 +133,7 @@ impl Fold {
             BranchEvent::Said { .. } => {
                 let agent =
                     notification.conversation.as_ref().and_then(|path| self.agents.get_mut(path));
-                let line = spoken(notification.text.as_deref().unwrap_or_default());
+                let line = spoken(notification);
                 if let (Some(agent), Some(line)) = (agent, line) {
                     agent.last = line;
                 }
@@ -198,17 +198,13 @@ impl Fold {
 }
 
 /// The last line of what was said; without one, the last call.
-fn spoken(stored: &str) -> Option<String> {
-    let text = render::said(stored);
-    let said =
-        clean::block(&text).lines().map(str::trim).rfind(|l| !l.is_empty()).map(str::to_owned);
+fn spoken(notification: &EventNotification) -> Option<String> {
+    let text = clean::block(notification.text.as_deref().unwrap_or_default());
+    let said = text.lines().map(str::trim).rfind(|l| !l.is_empty()).map(str::to_owned);
     let called = || {
-        let (_, tool, about) = render::calls(stored).pop()?;
-        Some(
-            format!("{} {}", clean::line(&tool), clean::brief(&about, LONGEST))
-                .trim_end()
-                .to_owned(),
-        )
+        let call = notification.calls.last()?;
+        let about = clean::brief(&render::about(&call.arguments), LONGEST);
+        Some(format!("{} {about}", clean::line(&call.tool)).trim_end().to_owned())
     };
     Some(clean::brief(&said.or_else(called)?, LONGEST))
 }

@@ -8,9 +8,9 @@ use stead_core::event::{
 use stead_core::id::{CallId, PermissionId};
 use stead_core::permission::Answer;
 use stead_core::task::Task;
-use stead_engine::api::EventNotification;
+use stead_engine::api::{CallView, EventNotification};
 
-use super::{answer, calls, clock, ended, mode, placement, said, status, tool_result};
+use super::{about, answer, clock, ended, mode, placement, status};
 use crate::clean;
 use crate::output::{style, styled};
 
@@ -189,14 +189,13 @@ impl Teller {
             BranchEvent::Heard { .. } => return None,
             BranchEvent::Said { .. } => {
                 let who = here();
-                let what = self.spoken(&who, text)?;
+                let what = self.spoken(&who, text, &notification.calls)?;
                 (who, what, Weight::Mark)
             }
             BranchEvent::Answered { call, .. } => {
                 let tool = self.tool(here(), call);
-                let (text, failed) = tool_result(text);
-                let what = format!("{tool} → {}", clean::brief(&text, LONGEST));
-                let weight = if failed { Weight::Alarm } else { Weight::Step };
+                let what = format!("{tool} → {}", brief(text));
+                let weight = if notification.failed { Weight::Alarm } else { Weight::Step };
                 (here(), what, weight)
             }
             BranchEvent::Unanswered { call, fate, .. } => {
@@ -215,17 +214,18 @@ impl Teller {
         known.unwrap_or_else(|| "a call".to_owned())
     }
 
-    fn spoken(&mut self, who: &str, stored: &str) -> Option<String> {
+    fn spoken(&mut self, who: &str, text: &str, calls: &[CallView]) -> Option<String> {
         let mut parts = Vec::new();
-        let text = clean::brief(&said(stored), LONGEST);
+        let text = clean::brief(text, LONGEST);
         if !text.is_empty() {
             parts.push(format!("says: {text}"));
             self.spoken.insert(who.to_owned(), text);
         }
-        for (id, tool, about) in calls(stored) {
-            let tool = clean::brief(&tool, 40);
-            parts.push(format!("calls {tool} {}", clean::brief(&about, 120)).trim_end().to_owned());
-            self.tools.insert((who.to_owned(), id), tool);
+        for call in calls {
+            let tool = clean::brief(&call.tool, 40);
+            let about = clean::brief(&about(&call.arguments), 120);
+            parts.push(format!("calls {tool} {about}").trim_end().to_owned());
+            self.tools.insert((who.to_owned(), call.id.to_string()), tool);
         }
         (!parts.is_empty()).then(|| parts.join("; "))
     }

@@ -62,6 +62,9 @@ fn line(agent: &AgentView, widest: usize) -> String {
         let (_, shade) = outcome(how);
         facts.push(styled(shade, ended(how, agent.reason.as_deref(), 200)));
     }
+    if let Some(since) = agent.since {
+        facts.push(format!("since {}", super::clock(since)));
+    }
     if agent.unread > 0 {
         facts.push(format!("{} unread", agent.unread));
     }

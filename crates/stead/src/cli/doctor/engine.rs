@@ -53,5 +53,7 @@ pub(super) fn engine(home: &Home) -> (Vec<Finding>, bool) {
 fn holder(home: &Home) -> Option<String> {
     let holder = stead_files::holder(&home.engine_lock()).ok().flatten()?;
     let process = ProcessIdentity::of(holder.pid).ok()?;
-    (process.start_time == holder.start_time).then(|| format!("process {}", holder.pid))
+    // A dead one that nobody has waited for yet holds nothing.
+    let holds = process.start_time == holder.start_time && process.is_alive();
+    holds.then(|| format!("process {}", holder.pid))
 }

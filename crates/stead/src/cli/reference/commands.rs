@@ -120,7 +120,7 @@ milliseconds since 1970. What is absent is `null`.
 | `doctor` | `program`, `build`, `home`, `sound`, `findings`: `what`, `state` (`ok`, `warning`, `fault`), `line`, `help` |
 | `paths` | `paths`: `name`, `path`, `purpose` |
 
-`log --json` and `run --json` print one object a line: `{\"type\":\"event\",\"position\",\"at\",\"conversation\",\"kind\",\"body\",\"text\",\"by\"}`.
+`log --json` and `run --json` print one object a line: `{\"type\":\"event\",\"position\",\"at\",\"conversation\",\"kind\",\"body\",\"text\",\"calls\",\"failed\",\"by\"}`: `calls` are the calls in what was said, `failed` is there when a call's result is a refusal or a failure.
 The last one of `run` is `{\"type\":\"end\",\"version\":1,\"session\",\"outcome\",\"reason\",\"result\",\"unread\"}`.
 ";
 

@@ -91,6 +91,8 @@ fn event(position: u64, kind: &str, body: serde_json::Value) -> EventNotificatio
         kind: kind.to_owned(),
         body,
         text: None,
+        calls: Vec::new(),
+        failed: false,
         by: None,
     }
 }

@@ -17,6 +17,8 @@ fn notification(
         kind: kind.to_owned(),
         body,
         text: text.map(str::to_owned),
+        calls: Vec::new(),
+        failed: false,
         by: None,
     }
 }
@@ -35,10 +37,11 @@ fn story() -> Vec<EventNotification> {
         "agent": "a1", "path": "/root/fix", "directory": "/w", "message": body_ref(),
         "driver": { "kind": "playbook", "name": "p.toml" }
     });
-    let said = json!({ "text": "Let me \u{1b}[1msee\u{1b}[0m.", "calls": [
+    let said = "Let me \u{1b}[1msee\u{1b}[0m.";
+    let calls = json!([
         { "id": "c1", "tool": "bash", "arguments": { "command": "cargo\n test" } },
         { "id": "c2", "tool": "task_write", "arguments": { "tasks": [{}, {}] } }
-    ] });
+    ]);
     let spoken = json!({ "turn": 3, "body": body_ref(), "calls": [] });
     let task = json!({
         "id": 2, "subject": "Check it", "status": "in_progress", "owner": "/root/fix"
@@ -49,7 +52,7 @@ fn story() -> Vec<EventNotification> {
     let mail = json!({
         "kind": "USER", "from": "person", "to": "/root/fix", "body": body_ref(), "wake": true
     });
-    let result = json!({ "id": "c1", "text": "exit status 1\n\u{1b}]0;x\u{7}no", "failed": true });
+    let result = "exit status 1\n\u{1b}]0;x\u{7}no";
     let settled =
         json!({ "path": "/root/fix", "turn": 3, "outcome": "completed", "result": body_ref() });
     let errored = json!({
@@ -60,15 +63,21 @@ fn story() -> Vec<EventNotification> {
         notification("agent-reserved", reserved, Some("Repair\nthe parser."), None),
         notification("agent-published", json!({ "path": "/root/fix" }), None, None),
         notification("turn-started", json!({ "path": "/root/fix" }), None, None),
-        notification("said", spoken.clone(), Some(&said.to_string()), fix),
+        EventNotification {
+            calls: serde_json::from_value(calls).unwrap(),
+            ..notification("said", spoken.clone(), Some(said), fix)
+        },
         notification("permission-asked", asked, None, None),
         notification("permission-settled", json!({ "id": 9, "answer": "session" }), None, None),
-        notification(
-            "answered",
-            json!({ "turn": 3, "call": "c1", "body": body_ref() }),
-            Some(&result.to_string()),
-            fix,
-        ),
+        EventNotification {
+            failed: true,
+            ..notification(
+                "answered",
+                json!({ "turn": 3, "call": "c1", "body": body_ref() }),
+                Some(result),
+                fix,
+            )
+        },
         notification(
             "unanswered",
             json!({ "turn": 3, "call": "c2", "fate": "unknown" }),
@@ -84,7 +93,7 @@ fn story() -> Vec<EventNotification> {
         notification("note-set", json!({ "owner": "/root/fix", "note": "half way" }), None, None),
         notification("mail-stored", mail, Some("Hurry."), None),
         notification("mail-delivered", json!({ "to": "/root/fix", "mail": [12] }), None, None),
-        notification("said", spoken, Some(r#"{"text":"Done."}"#), fix),
+        notification("said", spoken, Some("Done."), fix),
         notification("turn-settled", settled, Some("Done."), None),
         notification("turn-settled", errored, Some("half"), None),
         notification("invented-later", json!({}), None, None),
