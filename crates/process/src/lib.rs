@@ -7,6 +7,8 @@
 //! ends, its time is over, a stop is asked for, or the engine or the spawner dies. When a supervisor
 //! itself is killed, its processes fall to the spawner, which ends them.
 //!
+//! Short questions to programs that stead trusts, such as `git`, need none of that: [`tool`].
+//!
 //! Everything here is synchronous and blocks; callers on an async runtime use blocking tasks or
 //! poll the descriptor of a [`Run`].
 
@@ -22,6 +24,7 @@ mod run;
 mod spawner;
 mod supervisor;
 mod system;
+pub mod tool;
 mod wire;
 
 pub use command::Command;

@@ -1,0 +1,60 @@
+//! The stat data of an index entry: numbers of 32 bits, whatever the system has.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt as _;
+
+/// A time of a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time {
+    /// The low 32 bits of the seconds since 1970.
+    pub secs: u32,
+    /// The nanoseconds within the second.
+    pub nanos: u32,
+}
+
+impl Time {
+    /// From what the system says; times before 1970 and after 2106 wrap around, as in Git.
+    pub fn new(secs: i64, nanos: u32) -> Self {
+        Self { secs: low(secs.cast_unsigned()), nanos }
+    }
+}
+
+/// What Git compares to know that a file is unchanged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stat {
+    /// The last change of its inode.
+    pub ctime: Time,
+    /// The last change of its bytes.
+    pub mtime: Time,
+    /// The low 32 bits of its device's number.
+    pub device: u32,
+    /// The low 32 bits of its inode's number.
+    pub inode: u32,
+    /// Its owner.
+    pub user: u32,
+    /// Its group.
+    pub group: u32,
+    /// The low 32 bits of its length in bytes; of a symbolic link, the length of its target.
+    pub size: u32,
+}
+
+/// Of what a path itself leads to: ask with `symlink_metadata`.
+impl From<&Metadata> for Stat {
+    fn from(found: &Metadata) -> Self {
+        let nanos = |nanos: i64| low(nanos.cast_unsigned());
+        Self {
+            ctime: Time::new(found.ctime(), nanos(found.ctime_nsec())),
+            mtime: Time::new(found.mtime(), nanos(found.mtime_nsec())),
+            device: low(found.dev()),
+            inode: low(found.ino()),
+            user: found.uid(),
+            group: found.gid(),
+            size: low(found.size()),
+        }
+    }
+}
+
+/// The low 32 bits, which are all that an index keeps of a number.
+pub fn low(number: u64) -> u32 {
+    u32::try_from(number & u64::from(u32::MAX)).unwrap_or(u32::MAX)
+}
