@@ -62,7 +62,8 @@ impl Repository {
         git_directory: &Path,
         copy: &Path,
     ) -> Result<Vec<ChangedSetting>, GitError> {
-        let mut file = Edited { repository: self, path: git_directory.join("config"), changed: Vec::new() };
+        let mut file =
+            Edited { repository: self, path: git_directory.join("config"), changed: Vec::new() };
         file.take(&self.common_directory.join("config"))?;
         if self.config.is_true("extensions.worktreeconfig") {
             file.take(&self.git_directory.join("config.worktree"))?;
@@ -96,11 +97,12 @@ impl Repository {
 
     /// An absolute path into this work tree or its Git directories, as the same path of the copy.
     fn mapped(&self, path: &Path, git_directory: &Path, copy: &Path) -> Option<PathBuf> {
-        let top_level = self.top_level.as_deref();
-        let from = [(Some(self.git_directory.as_path()), git_directory)]
-            .into_iter()
-            .chain([(Some(self.common_directory.as_path()), git_directory), (top_level, copy)]);
-        from.filter_map(|(from, to)| Some(to.join(path.strip_prefix(from?).ok()?))).next()
+        let places = [
+            (Some(&self.git_directory), git_directory),
+            (Some(&self.common_directory), git_directory),
+            (self.top_level.as_ref(), copy),
+        ];
+        places.into_iter().find_map(|(from, to)| Some(to.join(path.strip_prefix(from?).ok()?)))
     }
 }
 
@@ -134,7 +136,8 @@ impl Edited<'_> {
         let base = source.parent().unwrap_or(source);
         for (key, value) in self.list()? {
             let is_include = key == "include.path"
-                || (key.as_bytes().starts_with(b"includeif.") && key.as_bytes().ends_with(b".path"));
+                || (key.as_bytes().starts_with(b"includeif.")
+                    && key.as_bytes().ends_with(b".path"));
             if let Some(value) = value.filter(|value| is_include && is_relative(value)) {
                 self.replace(&key, &value, base.join(&value).as_os_str())?;
             }

@@ -35,7 +35,9 @@ impl GitEntry {
         let path = folder.join(".git");
         let found = match fs::symlink_metadata(&path) {
             Ok(found) => found,
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
                 return Ok(None);
             }
             Err(error) => return Err(GitError::file("examine", &path)(error)),

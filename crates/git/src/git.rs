@@ -17,11 +17,10 @@ const TIME_LIMIT: Duration = Duration::from_mins(10);
 const OUTPUT_LIMIT: usize = 1 << 30;
 
 /// What Git gets of the caller's environment: whose settings count and where temporary files go.
-const PASSED: [&str; 6] =
-    ["PATH", env::HOME, env::XDG_CONFIG_HOME, "USER", "LOGNAME", "TMPDIR"];
+const PASSED: [&str; 6] = ["PATH", env::HOME, env::XDG_CONFIG_HOME, "USER", "LOGNAME", "TMPDIR"];
 
 /// What Git is told by its environment.
-const TOLD: [(&str, &str); 8] = [
+const TOLD: [(&str, &str); 7] = [
     ("LC_ALL", "C"),
     // A plain question may rewrite the index otherwise, under a lock that a person then meets.
     ("GIT_OPTIONAL_LOCKS", "0"),
@@ -30,8 +29,6 @@ const TOLD: [(&str, &str); 8] = [
     ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_PAGER", "cat"),
     ("GIT_EDITOR", ":"),
-    // A name given to Git is that name, whatever characters it has.
-    ("GIT_LITERAL_PATHSPECS", "1"),
 ];
 
 /// Settings that outrank those of repository, person and system.

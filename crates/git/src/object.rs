@@ -50,7 +50,8 @@ impl ObjectId {
 
     /// From 40 or 64 hexadecimal digits in lower case, as Git writes them.
     pub fn from_hex(text: &[u8]) -> Option<Self> {
-        let digit = |c: u8| DIGITS.iter().position(|d| *d == c).and_then(|at| u8::try_from(at).ok());
+        let digit =
+            |c: u8| DIGITS.iter().position(|d| *d == c).and_then(|at| u8::try_from(at).ok());
         let bytes: Vec<u8> = text
             .chunks(2)
             .map(|pair| match pair {

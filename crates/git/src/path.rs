@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// The path of these bytes.
 pub(crate) fn path_of(bytes: &[u8]) -> PathBuf {
@@ -17,14 +17,4 @@ pub(crate) fn line(answer: &[u8]) -> Option<&[u8]> {
 /// The paths of an answer in which each has a zero byte behind it.
 pub(crate) fn paths(answer: &[u8]) -> impl Iterator<Item = &[u8]> {
     answer.split(|byte| *byte == 0).filter(|path| !path.is_empty())
-}
-
-/// Many paths as Git reads them, each with a zero byte behind it.
-pub(crate) fn joined<'a>(paths: impl IntoIterator<Item = &'a Path>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for path in paths {
-        bytes.extend_from_slice(path.as_os_str().as_bytes());
-        bytes.push(0);
-    }
-    bytes
 }

@@ -221,9 +221,7 @@ impl Found {
         if output.stdout.is_empty() {
             return match repository_above(folder)? {
                 None => Ok(None),
-                Some(path) => {
-                    Err(GitError::Unusable { path, said: last_line(&output.stderr) })
-                }
+                Some(path) => Err(GitError::Unusable { path, said: last_line(&output.stderr) }),
             };
         }
         let odd = || unreadable("rev-parse", folder);

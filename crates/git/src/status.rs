@@ -1,12 +1,16 @@
 //! What of a work tree is not tracked, by the ignore rules that hold now.
 
 use std::collections::BTreeSet;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::error::GitError;
 use crate::git::failed;
-use crate::path::{joined, path_of, paths};
+use crate::path::{path_of, paths};
 use crate::repository::Repository;
+
+/// This folder, as Git takes it at the beginning of a path.
+const HERE: &[u8] = b"./";
 
 /// What is not in the index; paths below the top level, in Git's order.
 ///
@@ -18,8 +22,8 @@ pub struct Untracked {
     pub untracked: Vec<PathBuf>,
     /// Repositories that no rule ignores and no gitlink names: their folders.
     pub nested: Vec<PathBuf>,
-    /// What is ignored, by the topmost: folders that are ignored as a whole, or hold nothing else,
-    /// and single files.
+    /// What is ignored, by the topmost: folders that are ignored as a whole, with whatever may yet
+    /// come into them, and single files.
     pub ignored: Vec<Ignored>,
 }
 
@@ -41,14 +45,8 @@ impl Repository {
     pub fn untracked(&self) -> Result<Untracked, GitError> {
         let ask = |arguments: &[&str]| self.git.ask(self.folder(), "ls-files", arguments);
         let others = ask(&["ls-files", "-z", "--others", "--exclude-standard"])?;
-        let ignored = ask(&[
-            "ls-files",
-            "-z",
-            "--others",
-            "--ignored",
-            "--exclude-standard",
-            "--directory",
-        ])?;
+        let ignored =
+            ask(&["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])?;
         let mut found = Untracked::default();
         for path in paths(&others) {
             match path.strip_suffix(b"/") {
@@ -56,12 +54,16 @@ impl Repository {
                 None => found.untracked.push(path_of(path)),
             }
         }
-        found.ignored = paths(&ignored)
-            .map(|path| {
-                let folder = path.strip_suffix(b"/");
-                Ignored { path: path_of(folder.unwrap_or(path)), is_folder: folder.is_some() }
-            })
-            .collect();
+        // Git lists a folder too that is not ignored but holds nothing else, and what is in it
+        // right behind it: a new file in it would not be ignored.
+        let mut listed = paths(&ignored).peekable();
+        while let Some(path) = listed.next() {
+            let folder = path.strip_suffix(b"/");
+            if folder.is_none() || listed.peek().is_none_or(|next| !next.starts_with(path)) {
+                let (is_folder, path) = (folder.is_some(), path_of(folder.unwrap_or(path)));
+                found.ignored.push(Ignored { path, is_folder });
+            }
+        }
         Ok(found)
     }
 
@@ -75,14 +77,22 @@ impl Repository {
         &self,
         candidates: impl IntoIterator<Item = &'a Path>,
     ) -> Result<BTreeSet<PathBuf>, GitError> {
-        let input = joined(candidates);
+        // With a folder before it a name has no meaning but itself.
+        let mut input = Vec::new();
+        for candidate in candidates {
+            input.extend_from_slice(HERE);
+            input.extend_from_slice(candidate.as_os_str().as_bytes());
+            input.push(0);
+        }
         if input.is_empty() {
             return Ok(BTreeSet::new());
         }
         let tool = self.git.tool(self.folder(), &["check-ignore", "-z", "--stdin"]);
         let output = tool.input(input).run()?;
         match output.status.code() {
-            Some(0 | 1) => Ok(paths(&output.stdout).map(path_of).collect()),
+            Some(0 | 1) => Ok(paths(&output.stdout)
+                .map(|path| path_of(path.strip_prefix(HERE).unwrap_or(path)))
+                .collect()),
             _ => Err(failed("check-ignore", self.folder(), &output)),
         }
     }

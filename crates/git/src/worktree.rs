@@ -90,8 +90,12 @@ mod tests {
         let id = ObjectId::from_hex(id.as_bytes());
         let heads: Vec<_> = found.iter().map(|tree| tree.head.clone()).collect();
         let branch = |name: &str, commit| Some(Head::Branch { name: name.into(), commit });
-        let expected =
-            [None, branch("refs/heads/a b", id), id.map(Head::Detached), branch("refs/heads/new", None)];
+        let expected = [
+            None,
+            branch("refs/heads/a b", id),
+            id.map(Head::Detached),
+            branch("refs/heads/new", None),
+        ];
         assert_eq!(heads, expected);
         assert_eq!(found[1].path, Path::new("/p/a b\nc"));
         let flags: Vec<_> = found.iter().map(|tree| (tree.locked, tree.prunable)).collect();

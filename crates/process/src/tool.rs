@@ -198,7 +198,7 @@ impl Tool {
         let outcome = Talk::new(&mut child, self.input.as_deref().unwrap_or_default())
             .map_err(failed)
             .and_then(|mut talk| {
-                talk.to_the_end(&self)?;
+                talk.go_on(&self)?;
                 Ok(talk)
             });
         // The leader is not reaped yet, so the group's number cannot be anybody else's. That there
@@ -267,7 +267,7 @@ impl<'a> Talk<'a> {
     }
 
     /// Writes and reads until the process has ended.
-    fn to_the_end(&mut self, tool: &Tool) -> Result<(), ToolError> {
+    fn go_on(&mut self, tool: &Tool) -> Result<(), ToolError> {
         let failed = |source| ToolError::System { program: tool.program.clone(), source };
         let deadline = Instant::now() + tool.time_limit;
         loop {

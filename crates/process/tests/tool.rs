@@ -9,10 +9,9 @@ use std::time::{Duration, Instant};
 use stead_process::tool::{Tool, ToolError, find};
 
 fn sh(script: &str) -> Tool {
-    Tool::new("/bin/sh").args(["-c", script]).env(BTreeMap::from([(
-        OsString::from("PATH"),
-        std::env::var_os("PATH").unwrap(),
-    )]))
+    Tool::new("/bin/sh")
+        .args(["-c", script])
+        .env(BTreeMap::from([(OsString::from("PATH"), std::env::var_os("PATH").unwrap())]))
 }
 
 #[test]
