@@ -9,6 +9,9 @@
 //!
 //! Short questions to programs that stead trusts, such as `git`, need none of that: [`tool`].
 //!
+//! Beside it stand runs that outlive whoever started them and leave what they leave: each has a
+//! *keeper* of its own ([`start_here`], [`start_by`]).
+//!
 //! Everything here is synchronous and blocks; callers on an async runtime use blocking tasks or
 //! poll the descriptor of a [`Run`].
 
@@ -18,8 +21,11 @@ pub mod environment;
 mod group;
 mod guardian;
 mod identity;
+mod keeper;
 mod log;
+mod marked;
 pub mod output;
+mod replace;
 mod run;
 mod spawner;
 mod supervisor;
@@ -32,5 +38,11 @@ pub use detached::start_detached;
 pub use group::end_tree;
 pub use guardian::serve_spawner;
 pub use identity::{ProcessIdentity, ancestors, session};
+pub use keeper::{
+    Errand, Finish, KeepError, Kept, Outcome, Output, Signals, Stream, end_keepers, kept_by,
+    serve_keeper, start_by, start_here,
+};
+pub use marked::{Mark, end_marked};
+pub use replace::become_command;
 pub use run::{Ended, How, Run, RunError};
 pub use spawner::{SpawnError, Spawner};

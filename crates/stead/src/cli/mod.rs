@@ -2,11 +2,14 @@
 
 mod completions;
 mod doctor;
+mod exec;
 mod log;
 mod paths;
 mod permit;
+mod places;
 mod program;
 mod reference;
+mod release;
 mod roots;
 mod run;
 mod send;
