@@ -13,7 +13,7 @@ mod encode;
 mod stat;
 mod tree;
 
-pub use stat::{Stat, Time, low};
+pub use stat::{Stat, Time};
 
 /// Why an index cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -54,7 +54,22 @@ impl From<&Metadata> for Stat {
     }
 }
 
+/// Of a name as a walk has seen it.
+impl From<&stead_files::Stat> for Stat {
+    fn from(found: &stead_files::Stat) -> Self {
+        Self {
+            ctime: Time::new(found.changed.secs, found.changed.nanos),
+            mtime: Time::new(found.modified.secs, found.modified.nanos),
+            device: low(found.device),
+            inode: low(found.inode),
+            user: found.uid,
+            group: found.gid,
+            size: low(found.size),
+        }
+    }
+}
+
 /// The low 32 bits, which are all that an index keeps of a number.
-pub fn low(number: u64) -> u32 {
+fn low(number: u64) -> u32 {
     u32::try_from(number & u64::from(u32::MAX)).unwrap_or(u32::MAX)
 }
