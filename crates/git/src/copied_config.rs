@@ -56,7 +56,8 @@ impl Repository {
     /// that differs. Gives those, for people.
     ///
     /// # Errors
-    /// [`GitError::File`], or whatever kept Git from answering; what was written so far stays.
+    /// [`GitError::File`], also when there is a `config` already; or whatever kept Git from
+    /// answering. What was written so far stays.
     pub fn write_config(
         &self,
         git_directory: &Path,
@@ -64,9 +65,9 @@ impl Repository {
     ) -> Result<Vec<ChangedSetting>, GitError> {
         let mut file =
             Edited { repository: self, path: git_directory.join("config"), changed: Vec::new() };
-        file.take(&self.common_directory.join("config"))?;
+        file.take(&self.common_directory.join("config"), true)?;
         if self.config.is_true("extensions.worktreeconfig") {
-            file.take(&self.git_directory.join("config.worktree"))?;
+            file.take(&self.git_directory.join("config.worktree"), false)?;
         }
         let settings = file.list()?;
         for key in REMOVED {
@@ -116,9 +117,9 @@ struct Edited<'a> {
 type Pairs = Vec<(OsString, Option<OsString>)>;
 
 impl Edited<'_> {
-    /// Adds the bytes of `source`, which need not exist, and makes the paths in them absolute that
-    /// Git takes from where `source` is.
-    fn take(&mut self, source: &Path) -> Result<(), GitError> {
+    /// Adds the bytes of `source`, which need not exist, to the file, which the `first` ones make,
+    /// and makes the paths in them absolute that Git takes from where `source` is.
+    fn take(&mut self, source: &Path, first: bool) -> Result<(), GitError> {
         let read = |error| GitError::file("read", source)(error);
         let (bytes, mode) = match fs::read(source) {
             Ok(bytes) => (bytes, fs::metadata(source).map_err(read)?.permissions().mode()),
@@ -127,7 +128,7 @@ impl Edited<'_> {
         };
         OpenOptions::new()
             .append(true)
-            .create(true)
+            .create_new(first)
             // Addresses of remotes may hold secrets: as closed as the source, but ours to edit.
             .mode((mode & 0o777) | 0o600)
             .open(&self.path)

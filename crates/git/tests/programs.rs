@@ -83,6 +83,10 @@ fn ask_everything(kit: &Kit, folder: &Path) {
     found.untracked().unwrap();
     found.ignored_among([Path::new("file"), Path::new("new"), Path::new("x.ignored")]).unwrap();
     found.carried_refs().unwrap();
+    let head = found.head.commit().unwrap();
+    found.tree(head).unwrap();
+    found.count_commits(Some(head), head).unwrap();
+    found.missing_objects([head]).unwrap();
     let mut index = Index::of(&found).unwrap();
     index.settle(|path| {
         let stat = (&fs::symlink_metadata(folder.join(path)).ok()?).into();
@@ -90,7 +94,9 @@ fn ask_everything(kit: &Kit, folder: &Path) {
     });
     index.encode().unwrap();
     let to = kit.at("git-directory");
-    fs::create_dir(&to).unwrap();
+    fs::create_dir_all(to.join("objects/info")).unwrap();
+    let own = format!("{}\n", found.object_folders().unwrap().own.display());
+    fs::write(to.join("objects/info/alternates"), own).unwrap();
     found.write_config(&to, &kit.at("copy")).unwrap();
     found.write_refs(&to).unwrap();
     fs::remove_dir_all(&to).unwrap();
@@ -99,7 +105,10 @@ fn ask_everything(kit: &Kit, folder: &Path) {
 #[test]
 fn field_gcx_01_no_question_runs_a_program_of_the_repository() {
     with_every_git(|kit| {
-        let folder = kit.repository("r");
+        let folder = kit.at("r");
+        let tables: &[&str] = if kit.version >= (2, 45) { &["--ref-format=reftable"] } else { &[] };
+        kit.empty("r", tables);
+        kit.commit(&folder, "file", "one\n");
         write(&folder.join(".gitignore"), "*.ignored\n");
         kit.commit(&folder, "sub/file", "x");
         kit.ok(&folder, &["worktree", "add", "-q", "--detach", "../linked"]);

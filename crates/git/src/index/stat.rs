@@ -73,3 +73,23 @@ impl From<&stead_files::Stat> for Stat {
 fn low(number: u64) -> u32 {
     u32::try_from(number & u64::from(u32::MAX)).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_cut_as_git_cuts_them() {
+        assert_eq!(low(0x1_2345_6789_u64 + 0xf_0000_0000), 0x2345_6789);
+        assert_eq!(Time::new(-1, 5), Time { secs: u32::MAX, nanos: 5 });
+    }
+
+    #[test]
+    fn both_ways_of_asking_say_the_same() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), "four").unwrap();
+        let one = Stat::from(&std::fs::symlink_metadata(file.path()).unwrap());
+        let other = Stat::from(&stead_files::Stat::of(file.path()).unwrap());
+        assert_eq!((one, one.size), (other, 4));
+    }
+}
