@@ -106,10 +106,8 @@ impl RootFolder {
 
     pub(crate) fn open_folder(&self, path: &RelPath) -> rustix::io::Result<OwnedFd> {
         if path.is_root() {
-            return self
-                .fd
-                .try_clone()
-                .map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO));
+            // Not a duplicate: that would share how far the folder has been listed.
+            return openat(&self.fd, ".", FOLDER, Mode::empty());
         }
         if !self.by_component.load(Ordering::Relaxed) {
             match self.open_whole(path) {

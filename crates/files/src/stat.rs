@@ -68,10 +68,27 @@ impl Time {
     /// Whether a change at `began` or later could have left this time on a file: what was seen of
     /// the file then does not prove that it is the same now.
     pub fn is_racy(self, began: Self) -> bool {
+        self.quiet() >= began
+    }
+
+    /// The moment from which on a change would leave another time than this one.
+    pub(crate) fn quiet(self) -> Self {
         let (secs, nanos) = if self.nanos == 0 { (COARSE_SECS, 0) } else { (0, TICK) };
         let nanos = self.nanos.saturating_add(nanos);
         let secs = self.secs.saturating_add(secs).saturating_add(i64::from(nanos / 1_000_000_000));
-        Self { secs, nanos: nanos % 1_000_000_000 } >= began
+        Self { secs, nanos: nanos % 1_000_000_000 }
+    }
+
+    /// How long it is until this moment; at most what [`Time::quiet`] adds, and nothing for a
+    /// moment farther ahead: then a clock was set, and no change now leaves that time.
+    pub(crate) fn wait(self, now: Self) -> std::time::Duration {
+        let secs = self.secs.saturating_sub(now.secs);
+        let nanos = i64::from(self.nanos) - i64::from(now.nanos);
+        let ahead = secs.saturating_mul(1_000_000_000).saturating_add(nanos);
+        match u64::try_from(ahead) {
+            Ok(ahead) if secs <= COARSE_SECS => std::time::Duration::from_nanos(ahead),
+            _ => std::time::Duration::ZERO,
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::listing::{Found, FoundFolder, Listing};
 use crate::path::RelPath;
 use crate::remove::remove_tree;
 use crate::root::RootFolder;
-use crate::stat::Kind;
+use crate::stat::{Kind, Time};
 use crate::walk::walk_root;
 
 /// What must be done again.
@@ -52,10 +52,26 @@ pub(super) fn settle(
             return Err(TreeError::Unstable(paths));
         }
         tally.missed.clear();
+        wait_for_quiet(&now);
         amend(copier, &now, &again, tally)?;
         copied = now;
     }
     Err(TreeError::Unstable(Vec::new()))
+}
+
+/// Waits until a change of any file would show in its times.
+///
+/// A file may be written twice within one tick of the clock that stamps it. If it is read before
+/// that tick is over, the second write goes unseen; read later, every further write shows. The
+/// wait is some milliseconds, and only when a file changed just now.
+pub(super) fn wait_for_quiet(listing: &Listing) {
+    let now = Time::now();
+    let files = listing.folders.iter().flat_map(|folder| &folder.entries);
+    let waits =
+        files.filter(|f| f.stat.kind == Kind::File).map(|f| f.stat.changed.quiet().wait(now));
+    if let Some(longest) = waits.max().filter(|wait| !wait.is_zero()) {
+        std::thread::sleep(longest);
+    }
 }
 
 fn differences(copied: &Listing, now: &Listing, tally: &Tally) -> Again {
@@ -73,7 +89,7 @@ fn differences(copied: &Listing, now: &Listing, tally: &Tally) -> Again {
                 true
             }
             Some(before) => {
-                let differs = entries(copied, before, folder, number, tally, &mut again);
+                let differs = entries(before, folder, number, tally, &mut again);
                 differs || !before.stat.is_unchanged(&folder.stat)
             }
         };
@@ -87,7 +103,6 @@ fn differences(copied: &Listing, now: &Listing, tally: &Tally) -> Again {
 
 /// Compares the names of one folder; whether anything differs.
 fn entries(
-    copied: &Listing,
     before: &FoundFolder,
     after: &FoundFolder,
     number: usize,
@@ -109,7 +124,7 @@ fn entries(
         if let (Some(gone), Some((_, come))) = (gone, come) {
             let missed =
                 !tally.missed.is_empty() && tally.missed.contains(&after.path.child(&come.name));
-            if !missed && is_as_copied(copied, gone, come) {
+            if !missed && is_as_copied(gone, come) {
                 continue;
             }
         }
@@ -124,13 +139,10 @@ fn entries(
     }
 }
 
-fn is_as_copied(copied: &Listing, before: &Found, after: &Found) -> bool {
+fn is_as_copied(before: &Found, after: &Found) -> bool {
     match (before.stat.kind, after.stat.kind) {
         // What is in it, and its own state, are compared in its own turn.
         (Kind::Folder, Kind::Folder) => true,
-        (Kind::File, Kind::File) => {
-            before.stat.is_unchanged(&after.stat) && !before.stat.changed.is_racy(copied.began)
-        }
         _ => before.stat.is_unchanged(&after.stat) && before.target == after.target,
     }
 }

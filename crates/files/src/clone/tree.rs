@@ -15,7 +15,7 @@ use stead_core::step::{self, Moment};
 use super::carry::Owner;
 use super::copier::{Copier, Hand, bits, gets_bits_late};
 use super::report::{Cloned, Tally};
-use super::settle::settle;
+use super::settle::{settle, wait_for_quiet};
 use crate::capture::Digests;
 use crate::content::{Buffer, Means};
 use crate::crew::{self, Queue};
@@ -144,6 +144,7 @@ fn fill(
     let totals = listing.totals();
     let meter = Meter::new(options.walk.watch, Phase::Copy, Some((totals.files, totals.bytes)));
     let copier = Copier { source, copy: &copy, options, means: &means, owner, meter: &meter };
+    wait_for_quiet(&listing);
     let mut tally = copy_all(&copier, &listing)?;
     meter.end();
     let (listing, rounds) = settle(&copier, listing, &mut tally)?;

@@ -14,7 +14,7 @@
 use stead_core::id::Digest;
 
 use super::{Entry, Manifest, Node, Seen};
-use crate::path::RelPath;
+use crate::path::{RelPath, shared};
 use crate::stat::{Special, Time};
 
 /// Bytes, or entries, that are no manifest.
@@ -98,7 +98,7 @@ impl Manifest {
         let mut before: &[u8] = &[];
         for entry in self.entries() {
             let path = entry.path.as_bytes();
-            let shared = path.iter().zip(before).take_while(|(a, b)| a == b).count();
+            let shared = shared(path, before);
             put(bytes, wide(shared));
             put_bytes(bytes, path.get(shared..).unwrap_or_default());
             before = path;
