@@ -1,6 +1,5 @@
 //! Room for a run: counted, waited for, taken.
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -46,8 +45,6 @@ pub struct Ask<'a> {
     pub command: &'a str,
     /// The session it is for.
     pub session: Option<SessionId>,
-    /// The caller's own `STEAD_RUN`: a hint which run it may be part of.
-    pub inside: Option<&'a OsStr>,
 }
 
 /// What the caller may tell a person meanwhile.
@@ -109,7 +106,7 @@ pub enum Entered {
     /// The caller is part of a run of this place, and goes on in that run's room.
     Enclosed {
         /// What the place holds.
-        hold: Hold,
+        hold: Box<Hold>,
         /// The run it is part of.
         run: Run,
     },
@@ -205,9 +202,9 @@ impl Host {
             return Err(ExecError::Releasing { place, holder });
         }
         let runs = self.runs_now()?;
-        let around = enclosing(&runs.live, ask.inside);
+        let around = enclosing(&runs.live);
         if let Some(run) = around.iter().find(|run| run.is_of(&hold.id)) {
-            let (hold, run) = (hold.clone(), (*run).clone());
+            let (hold, run) = (Box::new(hold.clone()), (*run).clone());
             return Ok(Look::Entered(Entered::Enclosed { hold, run }));
         }
         for path in self.prune(&runs, &holds)? {
@@ -243,22 +240,15 @@ impl Host {
     }
 }
 
-/// The live runs that this process is part of.
-fn enclosing<'a>(live: &'a [Run], inside: Option<&OsStr>) -> Vec<&'a Run> {
+/// The live runs that this process is part of: their supervisors are above it, whatever it was
+/// started by, because they take over all orphans of their runs.
+fn enclosing(live: &[Run]) -> Vec<&Run> {
     if live.is_empty() {
         return Vec::new();
     }
-    let line: Vec<ProcessIdentity> = ancestors(std::process::id());
-    live.iter()
-        .filter(|run| {
-            let Some(record) = run.record() else { return false };
-            match record.processes {
-                Some(found) => line.contains(&found.supervisor) || line.contains(&found.leader),
-                // It has just been started, and its starter is about to write down its processes.
-                None => inside == Some(OsStr::new(&run.id)) && line.contains(&record.starter),
-            }
-        })
-        .collect()
+    let above: Vec<ProcessIdentity> = ancestors(std::process::id());
+    let supervisor = |run: &Run| Some(run.record()?.processes?.supervisor);
+    live.iter().filter(|run| supervisor(run).is_some_and(|one| above.contains(&one))).collect()
 }
 
 fn holding(run: &Run) -> Holding {

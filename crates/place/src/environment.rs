@@ -1,7 +1,7 @@
 //! The environment of what runs in a place: rebuilt at every start, never inherited.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use stead_core::env;
@@ -65,6 +65,10 @@ pub(crate) fn of_run(
     let mut set = |name: &str, value: OsString| {
         environment.insert(name.into(), value);
     };
+    // A run inside the run counts against the same bound and is known as a part of it.
+    if let Some(state) = client.get(OsStr::new(env::XDG_STATE_HOME)) {
+        set(env::XDG_STATE_HOME, state.clone());
+    }
     set("TMPDIR", hold.scratch.as_path().into());
     set(env::STEAD_SCRATCH, hold.scratch.as_path().into());
     set(env::STEAD_PLACE, hold.directory.as_path().into());

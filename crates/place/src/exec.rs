@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stead_core::env::STEAD_SCRATCH;
-use stead_process::{Errand, KeepError, Kept, Mark, Output, ancestors, kept_by};
+use stead_process::{Errand, KeepError, Kept, Mark, Output, Poised, ancestors, kept_by};
 
 use crate::admission::Room;
 use crate::environment::Identity;
@@ -62,7 +62,7 @@ impl Room {
     /// # Errors
     /// [`ExecError::Start`], [`ExecError::Host`].
     pub fn start_here(self, request: Request<'_>) -> Result<Started, ExecError> {
-        self.start(request, Output::Streams, stead_process::start_here)
+        self.start(request, Output::Streams, stead_process::keep_here)
     }
 
     /// Starts the run with a keeper that is started as `program`, its output going to the run's
@@ -78,17 +78,17 @@ impl Room {
         limit: u64,
     ) -> Result<Started, ExecError> {
         let output = Output::Log { path: self.run.log(), limit };
-        self.start(request, output, |errand| stead_process::start_by(program, arguments, &errand))
+        self.start(request, output, |errand| stead_process::keep_by(program, arguments, &errand))
     }
 
     fn start(
         self,
         request: Request<'_>,
         output: Output,
-        start: impl FnOnce(Errand) -> Result<Kept, KeepError>,
+        keep: impl FnOnce(Errand) -> Result<Poised, KeepError>,
     ) -> Result<Started, ExecError> {
         let Self { hold, run, lock, mut record } = self;
-        let kept = start(Errand {
+        let started = keep(Errand {
             environment: hold.environment(&run, request.client, request.identity),
             program: request.program,
             arguments: request.arguments,
@@ -98,23 +98,28 @@ impl Room {
             output,
             held: lock.into_fd(),
             outcome: run.outcome_file(),
+        })
+        .map_err(ExecError::from)
+        .and_then(|poised| {
+            // Before anything of the command runs: a release and a run inside it must know it.
+            let (keeper, supervisor) = (poised.keeper.clone(), poised.supervisor.clone());
+            record.processes = Some(Processes { keeper, supervisor, leader: None });
+            run.write(&record)?;
+            Ok(poised.go()?)
         });
-        let kept = match kept {
+        let kept = match started {
             Ok(kept) => kept,
             Err(error) => {
                 // It was no run; the first error is the one to tell.
                 let _ = run.remove();
-                return Err(error.into());
+                return Err(error);
             }
         };
-        record.processes = Some(Processes {
-            keeper: kept.keeper.clone(),
-            supervisor: kept.supervisor.clone(),
-            leader: kept.leader.clone(),
-        });
-        // On an error the handle is dropped, which ends the run: nothing runs unrecorded.
-        run.write(&record)?;
-        kept.recorded().map_err(HostError::system("go on with", Path::new(&run.id)))?;
+        if let Some(processes) = &mut record.processes {
+            processes.leader = Some(kept.leader.clone());
+        }
+        // A release that was quicker has taken the folder away.
+        let _ = run.write(&record);
         Ok(Started { hold, run, kept })
     }
 }

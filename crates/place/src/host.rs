@@ -40,11 +40,9 @@ impl Host {
 
     /// Makes what is missing; refuses a folder that others may write, or that is not local.
     pub(crate) fn prepare(&self) -> Result<(), HostError> {
-        if !self.root.is_dir() {
-            let examined = is_network_file_system(&self.root);
-            if examined.map_err(HostError::system("examine", &self.root))? {
-                return Err(HostError::Network(self.root.clone()));
-            }
+        let examined = is_network_file_system(&self.root);
+        if examined.map_err(HostError::system("examine", &self.root))? {
+            return Err(HostError::Network(self.root.clone()));
         }
         for folder in [&self.root, &self.runs(), &self.line(), &self.releases()] {
             private_dir(folder)?;

@@ -55,7 +55,7 @@ pub struct LastRun {
     pub age: Duration,
     /// How it ended; `None` while it lives, and when its supervisor was killed.
     pub how: Option<How>,
-    /// Its supervisor's process number, while it lives.
+    /// The number of its supervisor, or of whoever is about to start it, while it lives.
     pub pid: Option<u32>,
 }
 
@@ -120,12 +120,12 @@ impl Host {
 
 fn run_of(run: &Run, is_live: bool) -> Option<LastRun> {
     let record = run.record()?;
-    let pid = record.processes.as_ref().filter(|_| is_live).map(|found| found.supervisor.pid);
+    let pid = record.processes.as_ref().map_or(record.starter.pid, |found| found.supervisor.pid);
     Some(LastRun {
         run: run.id.clone(),
         command: record.command,
         age: since(record.started),
         how: run.outcome().map(|outcome| outcome.how),
-        pid,
+        pid: is_live.then_some(pid),
     })
 }

@@ -129,9 +129,10 @@ mod tests {
                     }
                 } else {
                     let taken = held.iter().copied().collect();
-                    match range.free(user, &taken).next() {
-                        Some(block) => held.push(block),
-                        None => prop_assert_eq!(held.len(), usize::from(blocks)),
+                    if let Some(block) = range.free(user, &taken).next() {
+                        held.push(block);
+                    } else {
+                        prop_assert_eq!(held.len(), usize::from(blocks));
                     }
                 }
                 let ports: Vec<u16> = held.iter().flat_map(|block| block.ports()).collect();

@@ -80,6 +80,11 @@ pub struct Adopted {
     pub stale: Vec<Hold>,
 }
 
+#[derive(Deserialize)]
+struct Version {
+    version: u32,
+}
+
 #[derive(Debug, Serialize, Deserialize)]
 struct Registry {
     version: u32,
@@ -174,10 +179,6 @@ impl Host {
             Err(error) => return Err(HostError::system("read", &path)(error)),
         };
         // The version is looked at first: a newer form may have anything else in it.
-        #[derive(Deserialize)]
-        struct Version {
-            version: u32,
-        }
         let version = serde_json::from_slice::<Version>(&bytes)
             .map_err(|error| unreadable(&path, error.to_string()))?
             .version;

@@ -43,7 +43,7 @@ pub struct RunRecord {
     pub started: u64,
     /// Who asked for it.
     pub starter: ProcessIdentity,
-    /// Its processes, once they run.
+    /// Its processes, known before the command starts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<Processes>,
 }
@@ -56,7 +56,8 @@ pub struct Processes {
     /// Holds the run's lock while the command runs.
     pub supervisor: ProcessIdentity,
     /// The command's first process, which leads a session.
-    pub leader: ProcessIdentity,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub leader: Option<ProcessIdentity>,
 }
 
 /// A run's folder.

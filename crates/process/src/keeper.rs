@@ -7,8 +7,9 @@
 //! ended by itself: what the command left goes on under the keeper. A supervisor that is killed takes
 //! the run's processes with it, by the keeper's hand.
 //!
-//! A program with one thread forks its keeper ([`start_here`]); a larger one starts it as a program
-//! ([`start_by`]) whose main is [`serve_keeper`].
+//! A program with one thread forks its keeper ([`keep_here`]); a larger one starts it as a program
+//! ([`keep_by`]) whose main is [`serve_keeper`]. Both processes are there, and can be recorded,
+//! before the command is started ([`Poised::go`]): nothing ever runs that no record leads to.
 
 mod guard;
 mod launch;
@@ -123,8 +124,20 @@ pub enum KeepError {
     },
 }
 
-/// A command that was started. Dropping it ends a run with [`Output::Streams`], and one that was
-/// not recorded yet.
+/// A keeper and a supervisor that wait for the word to start the command. Dropping it ends both.
+#[derive(Debug)]
+pub struct Poised {
+    /// Who takes over everything that the run leaves, until a release.
+    pub keeper: ProcessIdentity,
+    /// Who holds the run's lock.
+    pub supervisor: ProcessIdentity,
+    control: OwnedFd,
+    streams: Option<[File; 2]>,
+    program: PathBuf,
+    directory: PathBuf,
+}
+
+/// A command that was started. Dropping it ends a run with [`Output::Streams`].
 #[derive(Debug)]
 pub struct Kept {
     /// Who takes over everything that the run leaves, until a release.
@@ -137,27 +150,31 @@ pub struct Kept {
     streams: Option<[File; 2]>,
 }
 
-impl Kept {
-    /// Says that the run is recorded: from now on it goes on without its starter, if its output
-    /// goes to a log.
+impl Poised {
+    /// Starts the command, whose keeper and supervisor the caller has recorded: from now on it goes
+    /// on without its starter, if its output goes to a log.
     ///
     /// # Errors
-    /// The system's; a run that has ended already is none.
-    pub fn recorded(&self) -> io::Result<()> {
-        self.wish(&Wish::Recorded)
+    /// Every way in which the command cannot be executed is an error here, never an exit code.
+    pub fn go(self) -> Result<Kept, KeepError> {
+        let Self { keeper, supervisor, control, streams, program, directory } = self;
+        let failed = |source| KeepError::System { program: program.clone(), source };
+        wire::send(&control, &Wish::Go).map_err(failed)?;
+        match hear(&control, &program, &directory)? {
+            Said::Started { leader } => Ok(Kept { keeper, supervisor, leader, control, streams }),
+            _ => Err(failed(io::Error::other("the run ended before it began"))),
+        }
     }
+}
 
+impl Kept {
     /// Ends the whole tree, beginning with `signal`: the errand's grace, then KILL. A second call
     /// shortens the grace to nothing.
     ///
     /// # Errors
     /// The system's; a run that has ended already is none.
     pub fn stop(&self, signal: Signal) -> io::Result<()> {
-        self.wish(&Wish::Stop { signal: signal.as_raw() })
-    }
-
-    fn wish(&self, wish: &Wish) -> io::Result<()> {
-        match wire::send(&self.control, wish) {
+        match wire::send(&self.control, &Wish::Stop { signal: signal.as_raw() }) {
             Err(error) if matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => {
                 Ok(())
             }
@@ -166,12 +183,12 @@ impl Kept {
     }
 }
 
-/// Starts an errand with a keeper forked from this process, which must have one thread. Passes the
-/// step `process.keep`.
+/// Forks a keeper for the errand from this process, which must have one thread. Passes the step
+/// `process.keep`.
 ///
 /// # Errors
-/// Every way in which the command cannot be executed is an error here, never an exit code.
-pub fn start_here(errand: Errand) -> Result<Kept, KeepError> {
+/// [`KeepError::Unpassable`], [`KeepError::System`].
+pub fn keep_here(errand: Errand) -> Result<Poised, KeepError> {
     launch::check(&errand)?;
     let program = PathBuf::from(&errand.program);
     let directory = errand.directory.clone();
@@ -203,9 +220,9 @@ pub fn start_here(errand: Errand) -> Result<Kept, KeepError> {
         }
     }
     drop((theirs, ends, errand));
-    let kept = greeted(mine, streams, &program, &directory);
+    let poised = poised(mine, streams, program.clone(), directory);
     step::pass("process.keep", Moment::After);
-    kept
+    poised
 }
 
 /// A thread that was waited for may be listed for a moment longer.
@@ -219,13 +236,13 @@ fn alone() -> io::Result<Alone> {
     }
 }
 
-/// Starts an errand whose output goes to a log, with a keeper that is started as `program` with
-/// `arguments` and must call [`serve_keeper`] first thing. For a process that has threads or is
-/// large. Passes the step `process.keep`.
+/// Starts `keeper` with `arguments`, which must call [`serve_keeper`] first thing, as the keeper of
+/// an errand whose output goes to a log. For a process that has threads or is large. Passes the
+/// step `process.keep`.
 ///
 /// # Errors
-/// As [`start_here`]; [`KeepError::Unpassable`] for an errand with [`Output::Streams`].
-pub fn start_by(keeper: &Path, arguments: &[&OsStr], errand: &Errand) -> Result<Kept, KeepError> {
+/// As [`keep_here`]; [`KeepError::Unpassable`] for an errand with [`Output::Streams`].
+pub fn keep_by(keeper: &Path, arguments: &[&OsStr], errand: &Errand) -> Result<Poised, KeepError> {
     launch::check(errand)?;
     let program = PathBuf::from(&errand.program);
     let failed = |source| KeepError::System { program: program.clone(), source };
@@ -254,11 +271,11 @@ pub fn start_by(keeper: &Path, arguments: &[&OsStr], errand: &Errand) -> Result<
         let _ = child.wait();
         return Err(failed(error));
     }
-    let kept = greeted(mine, None, &program, &errand.directory);
+    let poised = poised(mine, None, program.clone(), errand.directory.clone());
     step::pass("process.keep", Moment::After);
     // The keeper lives on; whoever started it reaps it when it is gone before.
     std::thread::spawn(move || child.wait());
-    kept
+    poised
 }
 
 /// Serves as a keeper, with its starter's socket as standard input. To be called first thing in
@@ -276,24 +293,29 @@ pub fn serve_keeper() -> ExitCode {
     }
 }
 
-fn greeted(
+fn poised(
     control: OwnedFd,
     streams: Option<[File; 2]>,
-    program: &Path,
-    directory: &Path,
-) -> Result<Kept, KeepError> {
+    program: PathBuf,
+    directory: PathBuf,
+) -> Result<Poised, KeepError> {
+    if let Said::Ready { keeper, supervisor } = hear(&control, &program, &directory)? {
+        return Ok(Poised { keeper, supervisor, control, streams, program, directory });
+    }
+    Err(KeepError::System { program, source: io::Error::other("the run ended before it began") })
+}
+
+/// What the supervisor says; a refusal is an error.
+fn hear(control: &OwnedFd, program: &Path, directory: &Path) -> Result<Said, KeepError> {
     let failed = |source| KeepError::System { program: program.to_owned(), source };
     if !is_readable(control.as_fd(), Some(PATIENCE)).map_err(failed)? {
         return Err(failed(io::ErrorKind::TimedOut.into()));
     }
-    let packet = wire::receive(&control).map_err(failed)?;
+    let packet = wire::receive(control).map_err(failed)?;
     let packet = packet.ok_or_else(|| failed(io::Error::other("the keeper was killed")))?;
     match packet.parse().map_err(failed)? {
-        Said::Started { keeper, supervisor, leader } => {
-            Ok(Kept { keeper, supervisor, leader, control, streams })
-        }
         Said::Refused(refusal) => Err(refused(refusal, program, directory)),
-        Said::Ended(_) => Err(failed(io::Error::other("the run ended before it began"))),
+        said => Ok(said),
     }
 }
 

@@ -10,7 +10,7 @@
 //! Short questions to programs that stead trusts, such as `git`, need none of that: [`tool`].
 //!
 //! Beside it stand runs that outlive whoever started them and leave what they leave: each has a
-//! *keeper* of its own ([`start_here`], [`start_by`]).
+//! *keeper* of its own ([`keep_here`], [`keep_by`]).
 //!
 //! Everything here is synchronous and blocks; callers on an async runtime use blocking tasks or
 //! poll the descriptor of a [`Run`].
@@ -39,8 +39,8 @@ pub use group::end_tree;
 pub use guardian::serve_spawner;
 pub use identity::{ProcessIdentity, ancestors, session};
 pub use keeper::{
-    Errand, Finish, KeepError, Kept, Outcome, Output, Signals, Stream, end_keepers, kept_by,
-    serve_keeper, start_by, start_here,
+    Errand, Finish, KeepError, Kept, Outcome, Output, Poised, Signals, Stream, end_keepers,
+    keep_by, keep_here, kept_by, serve_keeper,
 };
 pub use marked::{Mark, end_marked};
 pub use replace::become_command;

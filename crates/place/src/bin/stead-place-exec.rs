@@ -13,7 +13,7 @@ use serde::Deserialize;
 use stead_place::{
     Ask, Bound, Entered, ExecError, Host, Notice, Patience, PortRange, Request, top_of,
 };
-use stead_process::{How, Signals, Stream};
+use stead_process::{How, KeepError, Signals, Stream};
 
 #[derive(Deserialize)]
 struct Order {
@@ -59,7 +59,6 @@ fn run(order: Order) -> Result<u8, ExecError> {
     let host = Host::new(&order.host, &order.host.join("short"), 0, ports);
     let client: BTreeMap<OsString, OsString> =
         order.client.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
-    let inside = client.get(std::ffi::OsStr::new(stead_place::STEAD_RUN)).cloned();
     let mut words = order.command.iter().map(OsString::from);
     let program = words.next().unwrap_or_default();
     let arguments: Vec<OsString> = words.collect();
@@ -70,13 +69,14 @@ fn run(order: Order) -> Result<u8, ExecError> {
             .map_or(Patience::Refuse, |limit| Patience::Wait(Duration::from_millis(limit))),
         command: &order.command.join(" "),
         session: None,
-        inside: inside.as_deref(),
     };
     let entered = host.enter(&top_of(&order.directory)?, &ask, &mut |notice| match notice {
         Notice::Stale(hold) => tell(&format_args!("stale {}", hold.id)),
         Notice::Waiting { holders, ahead, .. } => {
             tell(&format_args!("waiting {ahead}"));
-            holders.iter().for_each(|holder| tell(&format_args!("  {holder}")));
+            for holder in holders {
+                tell(&format_args!("  {holder}"));
+            }
         }
         Notice::SetAside(path) => tell(&format_args!("aside {}", path.display())),
     })?;
@@ -105,10 +105,10 @@ fn run(order: Order) -> Result<u8, ExecError> {
         room.start_by(&keeper, &[], request, 1 << 20)?;
         return Ok(0);
     }
+    let failed = |source| KeepError::System { program: "the run".into(), source };
+    let signals = Signals::of_the_end().map_err(failed)?;
     let started = room.start_here(request)?;
-    let finish = Signals::of_the_end()
-        .and_then(|signals| started.kept.relay(&signals, write))
-        .map_err(stead_process::KeepError::Log)?;
+    let finish = started.kept.relay(&signals, write).map_err(failed)?;
     let number = |code: i32| u8::try_from(code).unwrap_or(u8::MAX);
     Ok(match finish.how {
         How::Exited(code) => number(code),

@@ -20,7 +20,8 @@ use crate::wire::{self, Refusal};
 /// What a supervisor says to the starter.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Said {
-    Started { keeper: ProcessIdentity, supervisor: ProcessIdentity, leader: ProcessIdentity },
+    Ready { keeper: ProcessIdentity, supervisor: ProcessIdentity },
+    Started { leader: ProcessIdentity },
     Refused(Refusal),
     Ended(How),
 }
@@ -28,8 +29,8 @@ pub(super) enum Said {
 /// What a starter says to the supervisor.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) enum Wish {
-    /// The run is recorded and may outlive its starter.
-    Recorded,
+    /// The run is recorded: the command may start, and outlive its starter.
+    Go,
     Stop {
         signal: i32,
     },

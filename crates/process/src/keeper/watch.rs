@@ -40,6 +40,11 @@ pub(super) struct Inherited {
 /// Serves one run from its start to its end; gives the exit code.
 pub(super) fn supervise(errand: Errand, inherited: Inherited) -> i32 {
     let Inherited { control, keeper, signals, ends, output } = inherited;
+    match ready(&control) {
+        Ok(true) => {}
+        // Its starter is gone or has thought better of it.
+        Ok(false) | Err(_) => return DONE,
+    }
     let started = enter()
         .map_err(|error| Refusal::new(Part::Supervisor, &error))
         .and_then(|()| sink(&errand, output))
@@ -62,7 +67,6 @@ pub(super) fn supervise(errand: Errand, inherited: Inherited) -> i32 {
         signals,
         leader,
         sink,
-        may_outlive: false,
         phase: Phase::Running { until: Instant::now().checked_add(errand.time_limit) },
         errand,
         status: None,
@@ -72,6 +76,14 @@ pub(super) fn supervise(errand: Errand, inherited: Inherited) -> i32 {
     watch.announce();
     watch.until_ended();
     watch.finish()
+}
+
+/// Says who is here and waits for the word to start; says whether it came.
+fn ready(control: &OwnedFd) -> io::Result<bool> {
+    let keeper = ProcessIdentity::of(rustix::process::getppid().map_or(0, from_pid))?;
+    wire::send(control, &Said::Ready { keeper, supervisor: ProcessIdentity::of_self()? })?;
+    let Some(packet) = wire::receive(control)? else { return Ok(false) };
+    Ok(matches!(packet.parse::<Wish>()?, Wish::Go))
 }
 
 fn enter() -> io::Result<()> {
@@ -145,7 +157,6 @@ struct Watch {
     errand: Errand,
     leader: Pid,
     sink: Option<Sink>,
-    may_outlive: bool,
     phase: Phase,
     status: Option<WaitStatus>,
     /// Why the tree is being ended before the command ended by itself.
@@ -155,16 +166,12 @@ struct Watch {
 
 impl Watch {
     fn announce(&mut self) {
-        let keeper = rustix::process::getppid().map_or(0, from_pid);
-        let said = ProcessIdentity::of(keeper).and_then(|keeper| {
-            let supervisor = ProcessIdentity::of_self()?;
-            let leader = ProcessIdentity::of(from_pid(self.leader))?;
+        let said = ProcessIdentity::of(from_pid(self.leader)).and_then(|leader| {
             let Some(control) = &self.control else { return Ok(()) };
-            wire::send(control, &Said::Started { keeper, supervisor, leader })
+            wire::send(control, &Said::Started { leader })
         });
         if said.is_err() {
-            self.control = None;
-            self.end(How::Stopped, Signal::TERM);
+            self.lose_starter();
         }
     }
 
@@ -237,7 +244,12 @@ impl Watch {
         };
         let limit = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
         let output = self.sink.as_ref().filter(|sink| sink.is_open).map(|sink| sink.output.as_fd());
-        let watched = [Some(self.signals.as_fd()), fd(&self.control), fd(&self.keeper), output];
+        let watched = [
+            Some(self.signals.as_fd()),
+            self.control.as_ref().map(AsFd::as_fd),
+            self.keeper.as_ref().map(AsFd::as_fd),
+            output,
+        ];
         let mut fds: Vec<PollFd<'_>> = watched
             .iter()
             .flatten()
@@ -270,17 +282,19 @@ impl Watch {
     fn hear(&mut self) {
         let Some(control) = &self.control else { return };
         match wire::receive(control).ok().flatten().map(|packet| packet.parse::<Wish>()) {
-            Some(Ok(Wish::Recorded)) => self.may_outlive = self.sink.is_some(),
             Some(Ok(Wish::Stop { signal })) => {
                 self.end(How::Stopped, Signal::from_named_raw(signal).unwrap_or(Signal::TERM));
             }
-            Some(Err(_)) => {}
-            None => {
-                self.control = None;
-                if !self.may_outlive {
-                    self.end(How::Stopped, Signal::TERM);
-                }
-            }
+            Some(Ok(Wish::Go) | Err(_)) => {}
+            None => self.lose_starter(),
+        }
+    }
+
+    /// A run whose output goes to a log is recorded and goes on.
+    fn lose_starter(&mut self) {
+        self.control = None;
+        if self.sink.is_none() {
+            self.end(How::Stopped, Signal::TERM);
         }
     }
 
@@ -307,10 +321,6 @@ impl Watch {
         }
         if is_whole { DONE } else { LEFT_SOME }
     }
-}
-
-fn fd(owned: &Option<OwnedFd>) -> Option<std::os::fd::BorrowedFd<'_>> {
-    owned.as_ref().map(AsFd::as_fd)
 }
 
 fn signal_tree(signal: Signal) {

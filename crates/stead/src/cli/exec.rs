@@ -2,7 +2,7 @@
 
 mod words;
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use clap::Args;
 use stead_place::{
     Ask, Bound, Entered, ExecError, GRACE, Hold, Host, LONGEST_WAIT, NoPlace, Notice, Patience,
-    PortRange, Request, Room, Run, STEAD_RUN, TIME_LIMIT, top_of,
+    PortRange, Request, Room, Run, TIME_LIMIT, top_of,
 };
 use stead_process::{Finish, How, KeepError, Signals, Stream, serve_keeper};
 
@@ -28,7 +28,8 @@ pub(super) use words::{host as host_refusal, span};
 /// (STEAD_SCRATCH, TMPDIR) from run to run, and what a command leaves running stays up for the
 /// next, until `stead release`. Exits with the command's own status; 72 when there is no room and
 /// --no-wait, 73 after waiting in vain, 74 without free ports, 75 while the place is being released,
-/// 77 when the host's facts cannot be used, 124 at the time limit.
+/// 77 when the host's facts cannot be used, 124 at the time limit, 126 and 127 when the command cannot
+/// be executed.
 #[derive(Debug, Args)]
 pub(crate) struct ExecArguments {
     /// The worktree or folder; left out, that of the current folder
@@ -97,7 +98,6 @@ fn enter(context: &Context, arguments: &ExecArguments) -> Result<Exit, ExecError
         },
         command: &clean::brief(&command.join(" "), 200),
         session: None,
-        inside: context.variables.get(OsStr::new(STEAD_RUN)).map(OsString::as_os_str),
     };
     let work = directory.canonicalize().map_err(|_| gone(&directory))?;
     match host.enter(&top, &ask, &mut tell)? {
@@ -126,6 +126,10 @@ fn run(
 ) -> Result<Exit, ExecError> {
     let mut words = arguments.command.iter().cloned();
     let limit = arguments.time_limit.unwrap_or(TIME_LIMIT);
+    // Before the start: from then on a signal is the run's.
+    let program = || PathBuf::from(arguments.command.first().unwrap_or(&EMPTY));
+    let signals =
+        Signals::of_the_end().map_err(|source| KeepError::System { program: program(), source })?;
     let started = room.start_here(Request {
         program: words.next().unwrap_or_default(),
         arguments: words.collect(),
@@ -135,7 +139,7 @@ fn run(
         time_limit: limit,
         grace: GRACE,
     })?;
-    let relayed = Signals::of_the_end().and_then(|signals| started.kept.relay(&signals, pass));
+    let relayed = started.kept.relay(&signals, pass);
     Ok(match relayed {
         Ok(finish) => ending(&finish, limit),
         Err(error) => {
