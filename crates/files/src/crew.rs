@@ -9,6 +9,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, Scope};
+use std::time::{Duration, Instant};
 
 /// How many threads work on a tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +28,9 @@ impl Default for Threads {
     }
 }
 
+/// An item that takes less has not waited for a disk; asking the kernel costs a few microseconds.
+const SLOW: Duration = Duration::from_micros(400);
+
 /// How the work of a crew ended.
 pub(crate) enum Ended<L, E> {
     /// Every item was done; what each thread gathered.
@@ -43,6 +47,9 @@ pub(crate) enum Ended<L, E> {
 pub(crate) struct Queue<T> {
     items: Mutex<Vec<T>>,
     changed: Condvar,
+    /// Threads that wait for `changed`, which is only told when there are some: telling is a call
+    /// of the system, and there are as many pushes as folders.
+    waiting: AtomicUsize,
     /// Items queued or under way.
     open: AtomicUsize,
     stop: AtomicBool,
@@ -60,8 +67,9 @@ impl<T> Queue<T> {
         queue.extend(items);
         let added = queue.len() - before;
         self.open.fetch_add(added, Ordering::Relaxed);
+        let waiting = self.waiting.load(Ordering::Relaxed);
         drop(queue);
-        match added {
+        match added.min(waiting) {
             0 => {}
             1 => self.changed.notify_one(),
             _ => self.changed.notify_all(),
@@ -80,7 +88,9 @@ impl<T> Queue<T> {
             if self.open.load(Ordering::Relaxed) == 0 {
                 return None;
             }
+            self.waiting.fetch_add(1, Ordering::Relaxed);
             queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
@@ -140,6 +150,7 @@ pub(crate) fn run<T: Send, L: Send, E: Send>(
             items: Mutex::new(items),
             changed: Condvar::new(),
             stop: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
         },
         begin,
         work,
@@ -205,13 +216,17 @@ fn serve<'scope, T: Send, L: Send, E: Send>(
             shared.queue.halt();
             break;
         }
+        let began = Instant::now();
         if let Err(error) = (shared.work)(item, &shared.queue, &mut local) {
             failure = Some(error);
             shared.queue.halt();
             break;
         }
         shared.queue.done();
-        if disk.grew() && shared.threads.load(Ordering::Relaxed) < shared.most {
+        if began.elapsed() >= SLOW
+            && disk.grew()
+            && shared.threads.load(Ordering::Relaxed) < shared.most
+        {
             // Without the thread the work takes longer, no more.
             let _ = join(scope, shared);
         }
