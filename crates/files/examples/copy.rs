@@ -1,5 +1,6 @@
 //! Copies a tree and says how long it took: `copy SRC DST [digest] [manifest] [noreflink] [sync]`.
-//! With `capture SRC` it captures one twice instead; with `remove DIR` it removes one.
+//! With `capture SRC` it captures one three times instead, with `remove DIR` it removes one, with
+//! `entries N` it makes up a manifest of so many and says what that costs.
 
 #![allow(clippy::print_stdout)] // It is what a benchmark reads.
 
@@ -7,7 +8,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use stead_files::{CaptureOptions, CloneOptions, Digests, TreeError};
+use stead_core::id::Digest;
+use stead_files::{
+    CaptureOptions, CloneOptions, Digests, Entry, Manifest, Node, RelPath, Seen, Time, TreeError,
+};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -15,6 +19,10 @@ fn main() -> ExitCode {
     let done = match words.as_slice() {
         ["capture", source] => capture(Path::new(source)),
         ["remove", folder] => remove(Path::new(folder)),
+        ["entries", count] => {
+            entries(count.parse().unwrap_or(1_000_000));
+            Ok(())
+        }
         [source, destination, flags @ ..] => copy(Path::new(source), Path::new(destination), flags),
         _ => {
             println!("copy SRC DST [digest] [manifest] [noreflink] [sync]");
@@ -85,6 +93,43 @@ fn capture(source: &Path) -> Result<(), TreeError> {
         previous = Some(captured.manifest);
     }
     Ok(())
+}
+
+fn entries(count: u64) {
+    let made_up = (0..count).filter_map(|n| {
+        let path = format!("packages/some-package-{:06}/lib/internal/module{n:09}.js", n / 50);
+        let time = Time { secs: 1_800_000_000, nanos: u32::try_from(n % 1_000_000_000).ok()? };
+        let mut digest = [7; 32];
+        digest.iter_mut().zip(n.to_le_bytes()).for_each(|(to, from)| *to = from);
+        let digest = Some(Digest::from_bytes(digest));
+        Some(Entry {
+            path: RelPath::parse(path).ok()?,
+            mode: 0o644,
+            node: Node::File { size: n, digest },
+            seen: Some(Seen { device: 1, inode: n, modified: time, changed: time }),
+        })
+    });
+    let began = Instant::now();
+    let manifest = Manifest::new(Time::now(), made_up.collect());
+    let Ok(manifest) = manifest else { return };
+    println!("{count} entries made in {:.3} s", began.elapsed().as_secs_f64());
+    memory("in memory");
+    let began = Instant::now();
+    let bytes = manifest.encode();
+    drop(manifest);
+    println!("{} bytes stored in {:.3} s", bytes.len(), began.elapsed().as_secs_f64());
+    let began = Instant::now();
+    let read = Manifest::decode(&bytes).is_ok();
+    println!("read in {:.3} s: {read}", began.elapsed().as_secs_f64());
+    memory("at most");
+}
+
+fn memory(when: &str) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    for line in status.lines().filter(|line| line.starts_with("VmRSS") || line.starts_with("VmHWM"))
+    {
+        println!("{when}: {line}");
+    }
 }
 
 fn remove(folder: &Path) -> Result<(), TreeError> {

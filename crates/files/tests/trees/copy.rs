@@ -11,13 +11,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use rustix::fs::{CWD, FileType, Mode, XattrFlags, lgetxattr, lsetxattr, mknodat};
 use stead_files::{
-    CloneOptions, Digests, Method, Node, ObstacleKind, Phase, Progress, Special, Stat, TreeError,
-    WalkOptions, Watch, clone, walk,
+    CaptureOptions, CloneOptions, Digests, Method, Node, ObstacleKind, Phase, Progress, Special,
+    Stat, TreeError, WalkOptions, Watch, clone, walk,
 };
 
 use crate::kit::{
     Elsewhere, assert_same, chmod, copy, describe, elsewhere, given_folder, mode, mount_small,
-    path, paths, plain_copy, skip, walked, write,
+    path, paths, plain_copy, quick_folder, skip, walked, write,
 };
 
 fn sample(root: &Path) {
@@ -81,7 +81,12 @@ fn child_with_a_umask() {
     assert_eq!(unreadable, [(&path("nothing"), &ObstacleKind::Unreadable)]);
     fs::remove_file(from.join("nothing")).unwrap();
     stead_files::remove_tree_at(&to).unwrap();
-    plain_copy(&from, &to);
+    // One part is copied by the crew, the other when the source is looked at again.
+    let listing = walk(&from, &WalkOptions::default()).unwrap();
+    write(&from, "late/file", b"late", 0o666);
+    chmod(&from.join("late"), 0o777);
+    let cloned = clone(listing, &to, &CloneOptions::default()).unwrap();
+    assert_eq!(cloned.rounds, 1);
     assert_same(&from, &to);
     // The process's umask is what it was.
     assert_eq!(rustix::process::umask(Mode::from_raw_mode(0o077)).as_raw_mode(), 0o077);
@@ -162,7 +167,7 @@ fn odd_names_are_copied_as_they_are() {
 
 #[test]
 fn copies_52_a_large_folder_shows_progress_and_a_cancel_leaves_nothing() {
-    let base = tempfile::tempdir().unwrap();
+    let base = quick_folder();
     let (from, to) = (base.path().join("from"), base.path().join("to"));
     fs::create_dir(&from).unwrap();
     for n in 0..300 {
@@ -208,7 +213,7 @@ fn child_with_a_small_disk() {
     let Some(base) = given_folder() else { return };
     let (from, disk) = (base.join("from"), base.join("disk"));
     for n in 0..40 {
-        write(&from, format!("d{n}/f"), &[u8::try_from(n).unwrap(); 100_000], 0o444);
+        write(&from, format!("d{n}/f"), &vec![u8::try_from(n).unwrap(); 100_000], 0o444);
         chmod(&from.join(format!("d{n}")), 0o555);
     }
     let before = describe(&from);
@@ -226,6 +231,8 @@ fn child_with_a_small_disk() {
         chmod(&from.join(format!("d{n}")), 0o755);
         fs::remove_dir_all(from.join(format!("d{n}"))).unwrap();
     }
+    // Between two kinds of file systems, where the kernel may not copy by itself.
+    write(&from, "large", &vec![5; 300_000], 0o644);
     plain_copy(&from, &disk.join("to"));
     assert_same(&from, &disk.join("to"));
 }
@@ -420,21 +427,21 @@ fn the_manifest_of_a_copy_is_that_of_its_source_and_spares_the_next_capture() {
     let base = tempfile::tempdir().unwrap();
     let (from, to) = (base.path().join("from"), base.path().join("to"));
     sample(&from);
-    write(&from, "big", &[3; 3 << 20], 0o644);
-    let source = stead_files::capture(&from, None, &Default::default()).unwrap().manifest;
+    write(&from, "big", &vec![3; 3 << 20], 0o644);
+    let source = stead_files::capture(&from, None, &CaptureOptions::default()).unwrap().manifest;
     let options =
         CloneOptions { manifest: true, digests: Digests::All, sync: true, ..Default::default() };
     let manifest = copy(&from, &to, &options).unwrap().manifest.unwrap();
     assert!(manifest.is_complete());
     assert_eq!(manifest.digest(), source.digest());
     assert!(stead_files::compare(&source, &manifest).is_empty());
-    let now = stead_files::capture(&to, Some(&manifest), &Default::default()).unwrap();
+    let now = stead_files::capture(&to, Some(&manifest), &CaptureOptions::default()).unwrap();
     assert_eq!(now.manifest.digest(), source.digest());
 }
 
 #[test]
 fn a_deep_tree_is_copied_and_removed() {
-    let base = tempfile::tempdir().unwrap();
+    let base = quick_folder();
     let (from, to) = (base.path().join("from"), base.path().join("to"));
     fs::create_dir(&from).unwrap();
     crate::remove::dig(&from, 1000);
@@ -442,8 +449,8 @@ fn a_deep_tree_is_copied_and_removed() {
     assert_eq!(cloned.listing.totals().folders, 1000);
     assert_eq!(cloned.files, 1000);
     let (a, b) = (
-        stead_files::capture(&from, None, &Default::default()).unwrap(),
-        stead_files::capture(&to, None, &Default::default()).unwrap(),
+        stead_files::capture(&from, None, &CaptureOptions::default()).unwrap(),
+        stead_files::capture(&to, None, &CaptureOptions::default()).unwrap(),
     );
     assert_eq!(a.manifest.digest(), b.manifest.digest());
     assert!(stead_files::remove_tree_at(&from).unwrap());
@@ -482,12 +489,12 @@ fn child_with_reflinks() {
         }
         let (from, to) = (disk.join("from"), disk.join("to"));
         sample(&from);
-        write(&from, "large", &[9; 4 << 20], 0o644);
+        write(&from, "large", &vec![9; 4 << 20], 0o644);
         let options = CloneOptions { manifest: true, digests: Digests::All, ..Default::default() };
         let cloned = copy(&from, &to, &options).unwrap();
         assert_eq!(cloned.method, expected);
         assert_same(&from, &to);
-        let source = stead_files::capture(&from, None, &Default::default()).unwrap();
+        let source = stead_files::capture(&from, None, &CaptureOptions::default()).unwrap();
         assert_eq!(cloned.manifest.unwrap().digest(), source.manifest.digest());
         let options = CloneOptions { reflink: false, ..Default::default() };
         assert_eq!(copy(&from, &disk.join("by-bytes"), &options).unwrap().method, Method::Bytes);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use stead_files::{RootFolder, Target, TreeError, WalkOptions, is_temporary, walk};
 
-use crate::kit::{mode, path, walked, write};
+use crate::kit::{mode, path, quick_folder, walked, write};
 
 fn target(text: &str) -> Target {
     Target::new(path(text)).unwrap()
@@ -112,7 +112,7 @@ fn a_failed_write_leaves_nothing() {
 
 #[test]
 fn very_long_ways_are_taken_in_pieces() {
-    let base = tempfile::tempdir().unwrap();
+    let base = quick_folder();
     crate::remove::dig(base.path(), 2000);
     let deepest = vec![&b"a-level"[..]; 2000].join(&b'/');
     let listing = walk(base.path(), &WalkOptions::default()).unwrap();

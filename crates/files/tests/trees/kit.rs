@@ -82,17 +82,19 @@ pub(crate) fn assert_same(one: &Path, two: &Path) {
         .arg(two)
         .stderr(Stdio::null())
         .output();
-    match rsync {
-        Ok(output) => {
-            let said = String::from_utf8_lossy(&output.stdout);
-            let said: Vec<&str> = said.lines().filter(|l| !l.ends_with(" ./")).collect();
-            assert!(said.is_empty(), "rsync: {said:?}");
-        }
-        Err(_) => {
-            static ONCE: std::sync::Once = std::sync::Once::new();
-            ONCE.call_once(|| skip("rsync is not installed: find and sha256sum alone compared"));
-        }
-    }
+    let Ok(output) = rsync else {
+        static ONCE: std::sync::Once = std::sync::Once::new();
+        return ONCE.call_once(|| skip("no rsync: only find and sha256sum compared"));
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    let said: Vec<&str> = said.lines().filter(|line| !line.ends_with(" ./")).collect();
+    assert!(said.is_empty(), "rsync: {said:?}");
+}
+
+/// A temporary folder in memory where there is one: a disk may take a minute to give back ten
+/// thousand inodes.
+pub(crate) fn quick_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").unwrap_or_else(|_| tempfile::tempdir().unwrap())
 }
 
 /// Says loudly that the running test, or a part of it, did not run.

@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::{CWD, Mode, OFlags, mkdirat, openat};
 use stead_files::{TreeError, remove_tree, remove_tree_at, trash};
 
-use crate::kit::{chmod, walked, write};
+use crate::kit::{chmod, quick_folder, walked, write};
 
 /// Digs a tree of so many folders, one in the other, each with a file.
 pub(crate) fn dig(root: &Path, levels: usize) {
@@ -44,7 +44,7 @@ fn field_cln_06_links_are_removed_and_never_entered() {
 
 #[test]
 fn ten_thousand_levels_go() {
-    let base = tempfile::tempdir().unwrap();
+    let base = quick_folder();
     let root = base.path().join("root");
     fs::create_dir(&root).unwrap();
     dig(&root, 10_000);
