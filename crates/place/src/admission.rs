@@ -10,7 +10,7 @@ use stead_files::{Lock, holder};
 use stead_process::{ProcessIdentity, ancestors};
 
 use crate::bound::{Admission, Bound, Kind, Live};
-use crate::error::{ExecError, HostError, brief};
+use crate::error::{ExecError, brief};
 use crate::host::{Host, is_held, since};
 use crate::line::{Ahead, Ticket};
 use crate::registry::Hold;
@@ -137,6 +137,7 @@ impl Host {
     ) -> Result<Entered, ExecError> {
         let began = Instant::now();
         let mut ticket: Option<Ticket> = None;
+        let mut ahead: Option<(u64, Ahead)> = None;
         let mut say: Option<Instant> = Some(began);
         let mut is_first = true;
         loop {
@@ -161,25 +162,14 @@ impl Host {
                 say = Instant::now().checked_add(SAY);
             }
             let left = longest.saturating_sub(waited);
-            match before.last().and_then(|number| self.watch_ticket(*number)) {
-                None => std::thread::sleep(LOOK.min(left)),
-                Some(ahead) => {
-                    let mut ahead: Option<Ahead> = Some(ahead);
-                    while let Some(other) = ahead.take() {
-                        let waited = began.elapsed();
-                        if waited >= longest {
-                            return Err(ExecError::GaveUp { waited, holders });
-                        }
-                        ahead = other.wait(SAY.min(longest.saturating_sub(waited)));
-                        if ahead.is_some() {
-                            let (holders, before) = self.holders(ticket.as_ref())?;
-                            let waited = began.elapsed();
-                            tell(Notice::Waiting { holders: &holders, ahead: before, waited });
-                            say = Instant::now().checked_add(SAY);
-                        }
-                    }
-                }
-            }
+            let Some(nearest) = before.last().copied() else {
+                ahead = None;
+                std::thread::sleep(LOOK.min(left));
+                continue;
+            };
+            let known = ahead.take().filter(|(number, _)| *number == nearest);
+            let watched = known.map(|(_, one)| one).or_else(|| self.watch_ticket(nearest));
+            ahead = watched.and_then(|one| one.wait(SAY.min(left))).map(|one| (nearest, one));
         }
     }
 
@@ -232,11 +222,6 @@ impl Host {
             *ticket = Some(self.take_ticket()?);
         }
         Ok(Look::Full { holders, before })
-    }
-
-    fn holders(&self, ticket: Option<&Ticket>) -> Result<(Vec<Holding>, usize), HostError> {
-        let holders = self.runs_now()?.live.iter().map(holding).collect();
-        Ok((holders, self.tickets_before(ticket)?.len()))
     }
 }
 

@@ -50,8 +50,13 @@ impl Host {
         Ok(())
     }
 
-    pub(crate) fn user(&self) -> u32 {
-        self.user
+    /// Where the search for ports begins: elsewhere for each user and each folder of facts, because
+    /// none of them knows what the others hold.
+    pub(crate) fn seed(&self) -> Result<u32, HostError> {
+        let root =
+            FileIdentity::of(&self.root).map_err(HostError::system("examine", &self.root))?;
+        let low = u32::try_from(root.inode & u64::from(u32::MAX)).unwrap_or(0);
+        Ok(self.user.wrapping_add(low))
     }
 
     pub(crate) fn ports(&self) -> PortRange {
@@ -93,6 +98,8 @@ impl Host {
         if usual.as_os_str().len() <= LONGEST_SCRATCH {
             return Ok(usual);
         }
+        // It is in a folder that everybody may write in; whoever made it first is looked at.
+        private_dir(&self.short)?;
         // The short folder may be that of several hosts, each with a `p1` of its own.
         let root =
             FileIdentity::of(&self.root).map_err(HostError::system("examine", &self.root))?;

@@ -30,12 +30,13 @@ impl PortRange {
         (first > 0 && blocks > 0).then_some(Self { first, blocks })
     }
 
-    /// The blocks that nobody holds, in the order in which `user` tries them. Each user begins
-    /// somewhere else, far from the neighbours, because each has a registry of their own.
-    pub fn free(self, user: u32, taken: &BTreeSet<Block>) -> impl Iterator<Item = Block> {
+    /// The blocks that nobody holds, in the order in which the owner of a registry tries them. Each
+    /// `seed` begins somewhere else, far from its neighbours, because a registry does not know what
+    /// another one holds.
+    pub fn free(self, seed: u32, taken: &BTreeSet<Block>) -> impl Iterator<Item = Block> {
         let count = u32::from(self.blocks);
         // Prime, and no divisor of any usual number of blocks: 151 blocks between two neighbours.
-        let begin = user.wrapping_mul(151).checked_rem(count).unwrap_or(0);
+        let begin = seed.wrapping_mul(151).checked_rem(count).unwrap_or(0);
         (0..self.blocks)
             .filter_map(move |step| {
                 let index = begin.checked_add(u32::from(step))?.checked_rem(count)?;
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbouring_users_begin_far_apart() {
+    fn neighbouring_seeds_begin_far_apart() {
         let first = |user| PortRange::default().free(user, &BTreeSet::new()).next().unwrap();
         for user in 1000..1004 {
             let apart = i32::from(first(user).first()) - i32::from(first(user + 1).first());

@@ -120,7 +120,7 @@ impl Host {
             return Ok(found);
         }
         let taken: BTreeSet<Block> = registry.holds.iter().map(|hold| hold.ports).collect();
-        let mut free = self.ports().free(self.user(), &taken);
+        let mut free = self.ports().free(self.seed()?, &taken);
         let Some(ports) = free.find(|block| sockets::is_free(*block)) else {
             drop(lock);
             return Err(ExecError::NoPorts(self.list()?));

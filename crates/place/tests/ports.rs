@@ -197,6 +197,50 @@ fn places_11_facts_that_cannot_be_written_refuse_before_anything_starts() {
     fs::remove_file(bench.host_folder().join("places.json")).unwrap();
 }
 
+/// Against the plainest model: whatever is adopted and released in whatever order, a place keeps
+/// its ports while it holds them, no two share one, and a name is never given again.
+#[test]
+fn a_registry_of_random_acts_is_as_its_model() {
+    let mut bench = Bench::new(25_000);
+    // Room for three of five.
+    bench.ports = (25_000, 25_047);
+    let host = bench.host();
+    let places: Vec<_> = (0..5)
+        .map(|number| stead_place::top_of(&bench.place(&format!("w{number}"))).unwrap())
+        .collect();
+    let mut model: Vec<Option<(String, u16)>> = vec![None; places.len()];
+    let mut names = BTreeSet::new();
+    let mut random: u32 = 1;
+    for _ in 0..150 {
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        let at = (random >> 16) as usize % places.len();
+        if random >> 28 < 6 {
+            let which = stead_place::Which::At(places[at].as_path().to_owned());
+            assert_eq!(host.release(&which).unwrap().len(), usize::from(model[at].is_some()));
+            model[at] = None;
+        } else {
+            let held = model.iter().flatten().count();
+            match host.adopt(&places[at]) {
+                Ok(adopted) => {
+                    let found = (adopted.hold.id.clone(), adopted.hold.ports.first());
+                    match &model[at] {
+                        Some(before) => assert_eq!(*before, found),
+                        None => assert!(names.insert(adopted.hold.id), "given again"),
+                    }
+                    model[at] = Some(found);
+                }
+                Err(error) => {
+                    assert!(matches!(error, stead_place::ExecError::NoPorts(_)), "{error}");
+                    assert!(model[at].is_none() && held == 3);
+                }
+            }
+        }
+        let ports: Vec<u16> = model.iter().flatten().map(|(_, port)| *port).collect();
+        assert_eq!(ports.len(), ports.iter().collect::<BTreeSet<_>>().len());
+        assert_eq!(host.list().unwrap().len(), ports.len());
+    }
+}
+
 #[test]
 fn places_70_any_path_can_be_a_place_and_scratch_stays_short() {
     use std::ffi::OsString;

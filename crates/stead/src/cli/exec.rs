@@ -16,7 +16,7 @@ use stead_process::{Finish, How, KeepError, Signals, Stream, serve_keeper};
 
 use crate::clean;
 use crate::context::{Context, current_dir};
-use crate::exit::{Done, Exit, Failure};
+use crate::exit::{Done, Exit};
 use crate::output::{say, say_refusal};
 use words::duration;
 pub(super) use words::{host as host_refusal, span};
@@ -54,10 +54,10 @@ pub(crate) struct ExecArguments {
 pub(crate) struct KeepArguments {}
 
 /// Serves as the keeper of one run.
-pub(crate) fn keep(_arguments: &KeepArguments) -> Done {
+pub(crate) fn keep(_arguments: &KeepArguments) -> Exit {
     // It answers to its starter over the socket; nobody reads its status.
     let _ = serve_keeper();
-    Ok(Exit::DONE)
+    Exit::DONE
 }
 
 /// The facts of this host, as all verbs about places use them.
@@ -76,10 +76,7 @@ fn bound() -> Bound {
 /// Runs the command and passes on what it says and how it ends.
 pub(crate) fn exec(arguments: &ExecArguments) -> Done {
     let context = Context::new()?;
-    match enter(&context, arguments) {
-        Ok(exit) => Ok(exit),
-        Err(error) => refuse(&error),
-    }
+    Ok(enter(&context, arguments).unwrap_or_else(|error| refuse(&error)))
 }
 
 fn enter(context: &Context, arguments: &ExecArguments) -> Result<Exit, ExecError> {
@@ -92,9 +89,10 @@ fn enter(context: &Context, arguments: &ExecArguments) -> Result<Exit, ExecError
     let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
     let ask = Ask {
         bound: bound(),
-        patience: match arguments.no_wait {
-            true => Patience::Refuse,
-            false => Patience::Wait(arguments.wait_limit.unwrap_or(LONGEST_WAIT)),
+        patience: if arguments.no_wait {
+            Patience::Refuse
+        } else {
+            Patience::Wait(arguments.wait_limit.unwrap_or(LONGEST_WAIT))
         },
         command: &clean::brief(&command.join(" "), 200),
         session: None,
@@ -194,13 +192,13 @@ fn ending(finish: &Finish, limit: Duration) -> Exit {
             say(format_args!("stead: ended after {}", words::span(limit)));
             Exit(124)
         }
-        How::Stopped => match finish.signal {
-            Some(signal) => of_signal(signal.as_raw()),
-            None => {
-                say("stead: the run was ended by a release");
-                Exit::TERMINATED
+        How::Stopped => {
+            if let Some(signal) = finish.signal {
+                return of_signal(signal.as_raw());
             }
-        },
+            say("stead: the run was ended by a release");
+            Exit::TERMINATED
+        }
         How::Lost => {
             say("stead: the run's supervisor was killed, and its processes with it");
             Exit(66)
@@ -245,8 +243,8 @@ fn tell(notice: Notice<'_>) {
 }
 
 /// Says why not, and gives the status of `spec/places.md` 4.14.
-fn refuse(error: &ExecError) -> Result<Exit, Failure> {
+fn refuse(error: &ExecError) -> Exit {
     let (exit, refusal) = words::refusal(error);
     say_refusal(&refusal);
-    Ok(exit)
+    exit
 }

@@ -105,7 +105,7 @@ fn dispatch(cli: Cli) -> Done {
         Some(Verb::Exec(arguments)) => exec::exec(&arguments),
         Some(Verb::Release(arguments)) => release::release(&arguments),
         Some(Verb::Places(arguments)) => places::places(&arguments),
-        Some(Verb::Keep(arguments)) => exec::keep(&arguments),
+        Some(Verb::Keep(arguments)) => Ok(exec::keep(&arguments)),
         Some(Verb::Serve(arguments)) => serve::serve(&arguments),
         Some(Verb::Doctor(arguments)) => doctor::doctor(&arguments),
         Some(Verb::Paths(arguments)) => paths::paths(&arguments),
