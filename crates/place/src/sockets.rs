@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt};
@@ -31,30 +31,43 @@ impl std::fmt::Display for Listener {
 /// out. Tried with every address of IPv4 and the loopback of IPv6, without reuse of addresses.
 pub(crate) fn is_free(block: Block) -> bool {
     block.ports().all(|port| {
-        can_bind((Ipv4Addr::UNSPECIFIED, port).into(), false)
-            && can_bind((Ipv6Addr::LOCALHOST, port).into(), false)
+        can_bind((Ipv4Addr::UNSPECIFIED, port).into(), Way::Strict)
+            && can_bind((Ipv6Addr::LOCALHOST, port).into(), Way::Strict)
     })
 }
 
 /// Whether somebody listens on a port of the block, by whatever address. What only lingers after a
 /// server's end does not count.
 pub(crate) fn is_listened_on(block: Block) -> bool {
-    block.ports().any(|port| {
-        !can_bind((Ipv4Addr::UNSPECIFIED, port).into(), true)
-            || !can_bind((Ipv6Addr::UNSPECIFIED, port).into(), true)
-    })
+    // One socket that takes both protocols meets the listeners of both.
+    let any: IpAddr =
+        if has_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    block.ports().any(|port| !can_bind((any, port).into(), Way::BesideTheGone))
 }
 
-fn can_bind(address: SocketAddr, reuse: bool) -> bool {
+/// How an address is tried.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// Nobody has it, by this protocol.
+    Strict,
+    /// Nobody listens, by either protocol; what lingers of a server that is gone is let be.
+    BesideTheGone,
+}
+
+fn has_ipv6() -> bool {
+    socket_with(AddressFamily::INET6, SocketType::STREAM, SocketFlags::CLOEXEC, None).is_ok()
+}
+
+fn can_bind(address: SocketAddr, way: Way) -> bool {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     // Without the protocol on this machine, nobody else has the port by it either.
     let Ok(socket) = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None) else {
         return true;
     };
     if address.is_ipv6() {
-        let _ = sockopt::set_ipv6_v6only(&socket, true);
+        let _ = sockopt::set_ipv6_v6only(&socket, way == Way::Strict);
     }
-    if reuse {
+    if way == Way::BesideTheGone {
         let _ = sockopt::set_socket_reuseaddr(&socket, true);
     }
     !matches!(bind(&socket, &address), Err(Errno::ADDRINUSE | Errno::ACCESS))
