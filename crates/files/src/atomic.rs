@@ -11,7 +11,7 @@ use rustix::fs::{Access, RenameFlags};
 use stead_core::step::{self, Moment};
 
 /// How every temporary file made here begins; the leading dot hides it from listings.
-const TEMPORARY: &str = ".stead-new-";
+pub(crate) const TEMPORARY: &str = ".stead-new-";
 
 /// The permission bits of a stored file that nobody chose bits for: its owner's alone.
 const PRIVATE: u32 = 0o600;

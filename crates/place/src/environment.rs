@@ -1,7 +1,7 @@
 //! The environment of what runs in a place: rebuilt at every start, never inherited.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use stead_core::env;
@@ -9,7 +9,17 @@ use stead_core::id::SessionId;
 use stead_core::path::AgentPath;
 use stead_process::environment::scrubbed;
 
+use crate::exec::STEAD_RUN;
 use crate::place::Place;
+use crate::ports::BLOCK;
+use crate::registry::Hold;
+use crate::run::Run;
+
+/// Set for runs: the first port of the place's block; the others have its name and `_0`, `_1`, ….
+pub const STEAD_PORT: &str = "STEAD_PORT";
+
+/// Set for runs: how many ports the block has.
+pub const STEAD_PORT_COUNT: &str = "STEAD_PORT_COUNT";
 
 /// Whose processes run in a place.
 #[derive(Debug, Clone, Copy)]
@@ -42,6 +52,38 @@ impl Place {
         set(env::STEAD_SOCKET, identity.socket.into());
         environment
     }
+}
+
+/// The same for a run: beside the place's scratch folder, its ports and the run's name.
+pub(crate) fn of_run(
+    hold: &Hold,
+    run: &Run,
+    client: &BTreeMap<OsString, OsString>,
+    identity: Option<Identity<'_>>,
+) -> BTreeMap<OsString, OsString> {
+    let mut environment = scrubbed(client.clone());
+    let mut set = |name: &str, value: OsString| {
+        environment.insert(name.into(), value);
+    };
+    // A run inside the run counts against the same bound and is known as a part of it.
+    if let Some(state) = client.get(OsStr::new(env::XDG_STATE_HOME)) {
+        set(env::XDG_STATE_HOME, state.clone());
+    }
+    set("TMPDIR", hold.scratch.as_path().into());
+    set(env::STEAD_SCRATCH, hold.scratch.as_path().into());
+    set(env::STEAD_PLACE, hold.directory.as_path().into());
+    set(STEAD_RUN, run.id.clone().into());
+    set(STEAD_PORT, hold.ports.first().to_string().into());
+    set(STEAD_PORT_COUNT, BLOCK.to_string().into());
+    for (number, port) in hold.ports.ports().enumerate() {
+        set(&format!("{STEAD_PORT}_{number}"), port.to_string().into());
+    }
+    if let Some(identity) = identity {
+        set(env::STEAD_SESSION, identity.agent.as_str().into());
+        set(env::STEAD_AGENT, identity.path.as_str().into());
+        set(env::STEAD_SOCKET, identity.socket.into());
+    }
+    environment
 }
 
 #[cfg(test)]

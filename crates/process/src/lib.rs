@@ -7,6 +7,11 @@
 //! ends, its time is over, a stop is asked for, or the engine or the spawner dies. When a supervisor
 //! itself is killed, its processes fall to the spawner, which ends them.
 //!
+//! Short questions to programs that stead trusts, such as `git`, need none of that: [`tool`].
+//!
+//! Beside it stand runs that outlive whoever started them and leave what they leave: each has a
+//! *keeper* of its own ([`keep_here`], [`keep_by`]).
+//!
 //! Everything here is synchronous and blocks; callers on an async runtime use blocking tasks or
 //! poll the descriptor of a [`Run`].
 
@@ -16,13 +21,17 @@ pub mod environment;
 mod group;
 mod guardian;
 mod identity;
+mod keeper;
 mod log;
+mod marked;
 pub mod output;
+mod replace;
 mod run;
 mod spawner;
 mod spawners;
 mod supervisor;
 mod system;
+pub mod tool;
 mod wire;
 
 pub use command::Command;
@@ -30,6 +39,12 @@ pub use detached::start_detached;
 pub use group::end_tree;
 pub use guardian::serve_spawner;
 pub use identity::{ProcessIdentity, ancestors, session};
+pub use keeper::{
+    Errand, Finish, KeepError, Kept, Outcome, Output, Poised, Signals, Stream, end_keepers,
+    keep_by, keep_here, kept_by, serve_keeper,
+};
+pub use marked::{Mark, end_marked};
+pub use replace::become_command;
 pub use run::{Ended, How, Run, RunError};
 pub use spawner::{SpawnError, Spawner};
 pub use spawners::Spawners;

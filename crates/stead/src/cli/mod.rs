@@ -2,12 +2,15 @@
 
 mod completions;
 mod doctor;
+mod exec;
 mod log;
 mod mode;
 mod paths;
 mod permit;
+mod places;
 mod program;
 mod reference;
+mod release;
 mod roots;
 mod run;
 mod send;

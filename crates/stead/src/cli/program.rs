@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    completions, doctor, log, mode, paths, permit, reference, run as running, send, serve,
-    sessions, stop, task, tree, welcome,
+    completions, doctor, exec, log, mode, paths, permit, places, reference, release,
+    run as running, send, serve, sessions, stop, task, tree, welcome,
 };
 use crate::exit::{Done, Failure, TABLE};
 use crate::output::{say, say_refusal};
@@ -36,10 +36,15 @@ enum Verb {
     Task(task::TaskArguments),
     Permit(permit::PermitArguments),
     Mode(mode::ModeArguments),
+    Exec(exec::ExecArguments),
+    Release(release::ReleaseArguments),
+    Places(places::PlacesArguments),
     Serve(serve::ServeArguments),
     Doctor(doctor::DoctorArguments),
     Paths(paths::PathsArguments),
     Completions(completions::CompletionsArguments),
+    #[command(hide = true)]
+    Keep(exec::KeepArguments),
     #[command(hide = true)]
     Reference(reference::ReferenceArguments),
 }
@@ -99,6 +104,10 @@ fn dispatch(cli: Cli) -> Done {
         Some(Verb::Task(arguments)) => task::task(&arguments),
         Some(Verb::Permit(arguments)) => permit::permit(&arguments),
         Some(Verb::Mode(arguments)) => mode::mode(&arguments),
+        Some(Verb::Exec(arguments)) => exec::exec(&arguments),
+        Some(Verb::Release(arguments)) => release::release(&arguments),
+        Some(Verb::Places(arguments)) => places::places(&arguments),
+        Some(Verb::Keep(arguments)) => Ok(exec::keep(&arguments)),
         Some(Verb::Serve(arguments)) => serve::serve(&arguments),
         Some(Verb::Doctor(arguments)) => doctor::doctor(&arguments),
         Some(Verb::Paths(arguments)) => paths::paths(&arguments),

@@ -1,0 +1,366 @@
+//! Runs that outlive whoever started them, and leave what they leave.
+//!
+//! Two small processes stand behind such a run. The *keeper* takes over every process of it, also
+//! one that left its group and its session; it ends when none is left, or ends them all when it gets
+//! TERM. Its child, the *supervisor*, starts the command, holds the run's lock, ends the whole tree
+//! when its time is over or a stop is asked for, and lets go of the lock as soon as the command has
+//! ended by itself: what the command left goes on under the keeper. A supervisor that is killed takes
+//! the run's processes with it, by the keeper's hand.
+//!
+//! A program with one thread forks its keeper ([`keep_here`]); a larger one starts it as a program
+//! ([`keep_by`]) whose main is [`serve_keeper`]. Both processes are there, and can be recorded,
+//! before the command is started ([`Poised::go`]): nothing ever runs that no record leads to.
+
+mod guard;
+mod launch;
+mod relay;
+mod said;
+mod signals;
+mod watch;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{PidfdFlags, Signal, pidfd_open};
+use stead_core::step::{self, Moment};
+
+use crate::group::{self, descendants};
+use crate::identity::{ProcessIdentity, Stat, to_pid};
+use crate::run::is_readable;
+use crate::system::{self, Alone, Forked};
+use crate::wire::{self, Part, Refusal};
+use said::{Said, Wish};
+
+pub use relay::{Finish, Stream};
+pub use said::Outcome;
+pub use signals::Signals;
+
+/// How long the start of a command is waited for: far longer than a loaded machine needs.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a keeper that panicked exits with.
+const PANICKED: i32 = 101;
+
+/// What to run, and within which bounds. Standard input is `/dev/null`, nothing is inherited but
+/// umask and resource limits, and the command leads a session without a terminal.
+pub struct Errand {
+    /// The program: a name looked up in `PATH` of [`environment`](Self::environment), or a path.
+    pub program: OsString,
+    /// The arguments after the program's name.
+    pub arguments: Vec<OsString>,
+    /// The whole environment.
+    pub environment: BTreeMap<OsString, OsString>,
+    /// The working directory, absolute.
+    pub directory: PathBuf,
+    /// How long the command may run before its tree is ended.
+    pub time_limit: Duration,
+    /// How long processes may take to end after a first signal before they get KILL.
+    pub grace: Duration,
+    /// Where its output goes.
+    pub output: Output,
+    /// A descriptor of the run's lock: the supervisor holds it until the command has ended, and
+    /// nobody else does.
+    pub held: OwnedFd,
+    /// The file that says how the command ended, written when it has.
+    pub outcome: PathBuf,
+}
+
+/// Where a command's output goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// To its starter, which relays it. The run is ended when its starter goes.
+    Streams,
+    /// To a bounded file. The run goes on without its starter once that has recorded it.
+    Log {
+        /// The file, absolute; truncated if it exists.
+        path: PathBuf,
+        /// The most bytes that it may have.
+        limit: u64,
+    },
+}
+
+/// Why a command was not started.
+#[derive(Debug, thiserror::Error)]
+pub enum KeepError {
+    /// No executable of this name is in the command's `PATH`, or the path leads nowhere.
+    #[error("there is no program {}", .0.display())]
+    NotFound(PathBuf),
+    /// The program is there but cannot be executed.
+    #[error("cannot execute {}: {source}", program.display())]
+    Program {
+        /// The program as it was asked for.
+        program: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The working directory cannot be entered.
+    #[error("cannot enter {}: {source}", path.display())]
+    Directory {
+        /// The directory.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The log cannot be opened.
+    #[error("cannot write the log of the run: {0}")]
+    Log(io::Error),
+    /// Program, arguments or environment hold a zero byte, or a variable's name is none.
+    #[error("the {0} cannot be passed to a program")]
+    Unpassable(&'static str),
+    /// The system refused a socket, a process or memory, or a helper of ours was killed.
+    #[error("cannot start {}: {source}", program.display())]
+    System {
+        /// The program as it was asked for.
+        program: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+/// A keeper and a supervisor that wait for the word to start the command. Dropping it ends both.
+#[derive(Debug)]
+pub struct Poised {
+    /// Who takes over everything that the run leaves, until a release.
+    pub keeper: ProcessIdentity,
+    /// Who holds the run's lock.
+    pub supervisor: ProcessIdentity,
+    control: OwnedFd,
+    streams: Option<[File; 2]>,
+    program: PathBuf,
+    directory: PathBuf,
+}
+
+/// A command that was started. Dropping it ends a run with [`Output::Streams`].
+#[derive(Debug)]
+pub struct Kept {
+    /// Who takes over everything that the run leaves, until a release.
+    pub keeper: ProcessIdentity,
+    /// Who holds the run's lock.
+    pub supervisor: ProcessIdentity,
+    /// The command's first process, which leads a session of its own.
+    pub leader: ProcessIdentity,
+    control: OwnedFd,
+    streams: Option<[File; 2]>,
+}
+
+impl Poised {
+    /// Starts the command, whose keeper and supervisor the caller has recorded: from now on it goes
+    /// on without its starter, if its output goes to a log.
+    ///
+    /// # Errors
+    /// Every way in which the command cannot be executed is an error here, never an exit code.
+    pub fn go(self) -> Result<Kept, KeepError> {
+        let Self { keeper, supervisor, control, streams, program, directory } = self;
+        let failed = |source| KeepError::System { program: program.clone(), source };
+        wire::send(&control, &Wish::Go).map_err(failed)?;
+        match hear(&control, &program, &directory)? {
+            Said::Started { leader } => Ok(Kept { keeper, supervisor, leader, control, streams }),
+            _ => Err(failed(io::Error::other("the run ended before it began"))),
+        }
+    }
+}
+
+impl Kept {
+    /// Ends the whole tree, beginning with `signal`: the errand's grace, then KILL. A second call
+    /// shortens the grace to nothing.
+    ///
+    /// # Errors
+    /// The system's; a run that has ended already is none.
+    pub fn stop(&self, signal: Signal) -> io::Result<()> {
+        match wire::send(&self.control, &Wish::Stop { signal: signal.as_raw() }) {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EPIPE | libc::ECONNRESET)) => {
+                Ok(())
+            }
+            other => other,
+        }
+    }
+}
+
+/// Forks a keeper for the errand from this process, which must have one thread. Passes the step
+/// `process.keep`.
+///
+/// # Errors
+/// [`KeepError::Unpassable`], [`KeepError::System`].
+pub fn keep_here(errand: Errand) -> Result<Poised, KeepError> {
+    launch::check(&errand)?;
+    let program = PathBuf::from(&errand.program);
+    let directory = errand.directory.clone();
+    let failed = |source| KeepError::System { program: program.clone(), source };
+    let alone = alone().map_err(failed)?;
+    let (mine, theirs) = wire::pair().map_err(failed)?;
+    let starter = pidfd_open(rustix::process::getpid(), PidfdFlags::empty())
+        .map_err(|error| failed(error.into()))?;
+    let (streams, ends) = match errand.output {
+        Output::Streams => {
+            let (out, err) = (signals::pipe().map_err(failed)?, signals::pipe().map_err(failed)?);
+            (Some([out.0, err.0]), Some([out.1, err.1]))
+        }
+        Output::Log { .. } => (None, None),
+    };
+    step::pass("process.keep", Moment::Before);
+    match system::fork(&alone).map_err(failed)? {
+        Forked::Parent(_) => {}
+        Forked::Child => {
+            let code = catch_unwind(AssertUnwindSafe(|| {
+                drop(mine);
+                let pipes = streams.zip(ends);
+                guard::keep(
+                    &alone,
+                    guard::Task { errand, control: theirs, starter: Some(starter), pipes },
+                )
+            }));
+            system::exit_now(code.unwrap_or(PANICKED));
+        }
+    }
+    drop((theirs, ends, errand));
+    let poised = poised(mine, streams, program.clone(), directory);
+    step::pass("process.keep", Moment::After);
+    poised
+}
+
+/// A thread that was waited for may be listed for a moment longer.
+fn alone() -> io::Result<Alone> {
+    let deadline = Instant::now() + Duration::from_secs(1);
+    loop {
+        match Alone::prove() {
+            Err(_) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(1)),
+            other => return other,
+        }
+    }
+}
+
+/// Starts `keeper` with `arguments`, which must call [`serve_keeper`] first thing, as the keeper of
+/// an errand whose output goes to a log. For a process that has threads or is large. Passes the
+/// step `process.keep`.
+///
+/// # Errors
+/// As [`keep_here`]; [`KeepError::Unpassable`] for an errand with [`Output::Streams`].
+pub fn keep_by(keeper: &Path, arguments: &[&OsStr], errand: &Errand) -> Result<Poised, KeepError> {
+    launch::check(errand)?;
+    let program = PathBuf::from(&errand.program);
+    let failed = |source| KeepError::System { program: program.clone(), source };
+    let Some((order, beside)) = said::order(errand) else {
+        return Err(KeepError::Unpassable("streams of a starter with threads"));
+    };
+    let (mine, theirs) = wire::pair().map_err(failed)?;
+    let (door, inside) = wire::pair().map_err(failed)?;
+    step::pass("process.keep", Moment::Before);
+    let mut child = std::process::Command::new(keeper)
+        .args(arguments)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(inside))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(failed)?;
+    let sent = wire::send(&door, &beside).and_then(|()| {
+        wire::send_request(door.as_fd(), order, theirs.as_fd(), Some(errand.held.as_fd()))
+    });
+    drop(theirs);
+    if let Err(error) = sent {
+        // It has nothing of the errand yet; the first error is the one to tell.
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(failed(error));
+    }
+    let poised = poised(mine, None, program.clone(), errand.directory.clone());
+    step::pass("process.keep", Moment::After);
+    // The keeper lives on; whoever started it reaps it when it is gone before.
+    std::thread::spawn(move || child.wait());
+    poised
+}
+
+/// Serves as a keeper, with its starter's socket as standard input. To be called first thing in
+/// `main`, before there is a second thread.
+pub fn serve_keeper() -> ExitCode {
+    let kept = Alone::prove().and_then(|alone| {
+        let door = system::take_stdin()?;
+        let task = said::receive(&door)?;
+        drop(door);
+        Ok(guard::keep(&alone, task))
+    });
+    match kept {
+        Ok(code) if code == guard::EMPTY => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+fn poised(
+    control: OwnedFd,
+    streams: Option<[File; 2]>,
+    program: PathBuf,
+    directory: PathBuf,
+) -> Result<Poised, KeepError> {
+    if let Said::Ready { keeper, supervisor } = hear(&control, &program, &directory)? {
+        return Ok(Poised { keeper, supervisor, control, streams, program, directory });
+    }
+    Err(KeepError::System { program, source: io::Error::other("the run ended before it began") })
+}
+
+/// What the supervisor says; a refusal is an error.
+fn hear(control: &OwnedFd, program: &Path, directory: &Path) -> Result<Said, KeepError> {
+    let failed = |source| KeepError::System { program: program.to_owned(), source };
+    if !is_readable(control.as_fd(), Some(PATIENCE)).map_err(failed)? {
+        return Err(failed(io::ErrorKind::TimedOut.into()));
+    }
+    let packet = wire::receive(control).map_err(failed)?;
+    let packet = packet.ok_or_else(|| failed(io::Error::other("the keeper was killed")))?;
+    match packet.parse().map_err(failed)? {
+        Said::Refused(refusal) => Err(refused(refusal, program, directory)),
+        said => Ok(said),
+    }
+}
+
+fn refused(refusal: Refusal, program: &Path, directory: &Path) -> KeepError {
+    let source = io::Error::from_raw_os_error(refusal.code);
+    let program = program.to_owned();
+    match refusal.part {
+        Part::Lookup => KeepError::NotFound(program),
+        Part::Program => KeepError::Program { program, source },
+        Part::Directory => KeepError::Directory { path: directory.to_owned(), source },
+        Part::Log => KeepError::Log(source),
+        Part::Supervisor => KeepError::System { program, source },
+    }
+}
+
+/// Tells each of `keepers` to end everything that it keeps, and waits at most `limit` until they
+/// are gone; gives those that are not. One that has died is left out, whoever has its number now.
+pub fn end_keepers(keepers: &[ProcessIdentity], limit: Duration) -> Vec<ProcessIdentity> {
+    let deadline = Instant::now() + limit;
+    let mut left: Vec<ProcessIdentity> = keepers.to_vec();
+    for keeper in &left {
+        let Some(pid) = to_pid(keeper.pid) else { continue };
+        // Opened before the look: the signal reaches the process that was looked at, or nobody.
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        if keeper.is_alive() {
+            let _ = rustix::process::pidfd_send_signal(&handle, Signal::TERM);
+            let _ = rustix::process::pidfd_send_signal(&handle, Signal::CONT);
+        }
+    }
+    loop {
+        left.retain(ProcessIdentity::is_alive);
+        if left.is_empty() || Instant::now() >= deadline {
+            return left;
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The living processes below a keeper, by number and name.
+pub fn kept_by(keeper: &ProcessIdentity) -> Vec<(u32, String)> {
+    if !keeper.is_alive() {
+        return Vec::new();
+    }
+    descendants(group::children(keeper.pid))
+        .into_iter()
+        .filter_map(|pid| Some((pid, Stat::of(pid).ok().filter(|stat| !stat.is_dead())?.name)))
+        .collect()
+}
