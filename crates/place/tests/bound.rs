@@ -30,7 +30,7 @@ fn places_12_at_the_bound_no_wait_refuses_and_names_every_holder() {
 /// Sixteen runs at once in sixteen places: each notes in a file of its own while it runs, and looks
 /// how many others do. None ever sees more than the bound, and no two places share a port.
 #[test]
-fn places_16_the_bound_is_never_passed_by_sixteen_at_once() {
+fn sixteen_at_once_never_pass_the_bound_and_share_no_port() {
     let bench = Bench::new(25_384);
     let inside = bench.root().join("inside");
     fs::create_dir(&inside).unwrap();

@@ -119,7 +119,7 @@ fn places_48_what_a_run_left_is_still_up_in_the_next() {
 }
 
 #[test]
-fn places_50_and_54_one_release_ends_what_several_runs_left() {
+fn places_50_one_release_ends_what_several_runs_left() {
     let bench = Bench::new(29_520);
     let place = bench.place("a");
     fs::write(place.join("file"), "mine").unwrap();
