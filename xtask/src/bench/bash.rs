@@ -67,11 +67,22 @@ fn run(stage: &Stage<'_>) -> Result<Outcome> {
     ];
     let limit = format!(
         "The limit is the shell that runs the command, which is `bash`: the call takes {:.2} times \
-         as long as `bash -c true` by itself. Beyond it the call has a session of its own, a \
-         supervisor that outlives nothing, a log, and a result that is read from the log.",
-        ratio("a call", &plain_engine.calls, &bash)?
+         as long as `bash -c true` by itself, and {} more. In that time a supervisor is forked, \
+         makes a session and a log of its own and looks the program up; in the end it looks for \
+         processes that were left, and the engine reads the log.",
+        ratio("a call", &plain_engine.calls, &bash)?,
+        shown(middle("a call", &plain_engine.calls)? - middle("bash", &bash)?)
     );
-    Ok(Outcome { rows, notes: vec![limit] })
+    let mut notes = vec![limit];
+    notes.extend(which_sh());
+    Ok(Outcome { rows, notes })
+}
+
+/// Which shell `sh` is here: `bash` itself on some systems, a much smaller one on others.
+fn which_sh() -> Option<String> {
+    let program = std::fs::canonicalize("/bin/sh").ok()?;
+    let name = program.file_name()?.to_string_lossy().into_owned();
+    Some(format!("`sh` is `{name}` on this machine."))
 }
 
 /// An engine and what its calls took, the median of each round.

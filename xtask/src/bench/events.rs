@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::machine::process_seconds;
 use super::row::{Goal, Row};
-use super::stats::{middle, number, per_second, ratio};
+use super::stats::{middle, number, per_second, ratio, shown};
 use super::world::{DONE, World};
 use super::{Bench, Outcome, Stage};
 use crate::report::Result;
@@ -44,6 +45,8 @@ const PEER: Duration = Duration::from_millis(700);
 struct Side {
     agents: Vec<f64>,
     writers: Vec<f64>,
+    /// Microseconds of the engine's processor time an event.
+    costs: Vec<f64>,
 }
 
 fn run(stage: &Stage<'_>) -> Result<Outcome> {
@@ -61,9 +64,13 @@ fn run(stage: &Stage<'_>) -> Result<Outcome> {
         single.push(one);
         for ((agents, notes), side) in SIZES.iter().zip(&mut sides) {
             let notes = if stage.quick { CALLS } else { *notes };
+            // The first one starts the engine.
+            let before = world.engine().ok().and_then(process_seconds).unwrap_or_default();
             let session = world.play(&playbook(*agents, notes), Duration::from_mins(5))?;
+            let after = process_seconds(world.engine()?).ok_or("the engine's time is unknown")?;
             let log = world.ok(&world.work(), ["log", "--session", &session, "--json"])?;
             side.agents.push(rate(&log, *agents)?);
+            side.costs.push((after - before) * 1e6 / number(log.lines().count()));
             side.writers.push(if *agents == 1 { one } else { peer.rows_per_second(*agents)? });
         }
     }
@@ -84,7 +91,9 @@ fn run(stage: &Stage<'_>) -> Result<Outcome> {
         });
         let share = ratio(&what, &side.agents, &flushes)?;
         notes.push(format!(
-            "{what}: {share:.2} events a flush's time, of at most {agents} that could share it."
+            "{what}: {share:.2} events a flush's time, of at most {agents} that could share it; an \
+             event costs the engine {} of processor time.",
+            shown(middle(&what, &side.costs)?)
         ));
     }
     rows.push(Row::new("one SQLite writer", per_second(middle("a row", &single)?)));

@@ -59,7 +59,7 @@ impl Load {
             format!("processors busy {:.0} % of the time, ", share * 100.0)
         });
         let own = if is_real_time() { ", measured at real-time priority (`chrt`)" } else { "" };
-        format!("{busy}load average {average} on {} cores{own}.", cores())
+        format!("Meanwhile: {busy}load average {average} on {} cores{own}.", cores())
     }
 }
 
@@ -95,11 +95,17 @@ fn parse_ticks(stat: &str) -> Option<Ticks> {
 
 /// The seconds of processor time that ended children of this process took.
 pub(super) fn children_seconds() -> Option<f64> {
-    parse_children(&fs::read_to_string("/proc/self/stat").ok()?)
+    seconds(&fs::read_to_string("/proc/self/stat").ok()?, 16)
 }
 
-fn parse_children(stat: &str) -> Option<f64> {
-    let mut fields = after_name(stat)?.split_whitespace().skip(13);
+/// The seconds of processor time that a process took so far.
+pub(super) fn process_seconds(pid: u32) -> Option<f64> {
+    seconds(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?, 14)
+}
+
+/// The sum of two fields, user and system time, of which `first` is the number of the first.
+fn seconds(stat: &str, first: usize) -> Option<f64> {
+    let mut fields = after_name(stat)?.split_whitespace().skip(first.checked_sub(3)?);
     let user: f64 = fields.next()?.parse().ok()?;
     let system: f64 = fields.next()?.parse().ok()?;
     Some((user + system) / TICKS)
@@ -114,7 +120,8 @@ mod tests {
         let ticks = parse_ticks("cpu  10 1 5 70 4 0 2 8 3 0\ncpu0 1 1\n").unwrap();
         assert_eq!((ticks.busy, ticks.all), (26.0, 100.0));
         let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 50 60 250 125 20 0 1 0 99";
-        assert_eq!(parse_children(stat), Some(3.75));
+        assert_eq!(seconds(stat, 16), Some(3.75));
+        assert_eq!(seconds(stat, 14), Some(1.1));
         let fields: Vec<String> = (3..=52).map(|field| field.to_string()).collect();
         assert_eq!(policy(&format!("7 (a) b) {}", fields.join(" "))), Some("41"));
         assert_eq!(value("a: 1\nmodel name\t: X 9\n", "model name"), Some("X 9"));
