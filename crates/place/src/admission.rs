@@ -225,15 +225,14 @@ impl Host {
     }
 }
 
-/// The live runs that this process is part of: their supervisors are above it, whatever it was
-/// started by, because they take over all orphans of their runs.
+/// The live runs that this process is part of: their keepers are above it, whatever it was started
+/// by, because they take over all orphans of their runs.
 fn enclosing(live: &[Run]) -> Vec<&Run> {
     if live.is_empty() {
         return Vec::new();
     }
     let above: Vec<ProcessIdentity> = ancestors(std::process::id());
-    let supervisor = |run: &Run| Some(run.record()?.processes?.supervisor);
-    live.iter().filter(|run| supervisor(run).is_some_and(|one| above.contains(&one))).collect()
+    live.iter().filter(|run| run.keeper().is_some_and(|one| above.contains(&one))).collect()
 }
 
 fn holding(run: &Run) -> Holding {
@@ -243,12 +242,11 @@ fn holding(run: &Run) -> Holding {
         let command = "a run without a readable record".to_owned();
         return Holding { run: id, place: PathBuf::new(), command, pid: 0, age: Duration::ZERO };
     };
-    let pid = record.processes.as_ref().map_or(record.starter.pid, |found| found.supervisor.pid);
     Holding {
         run: id,
         place: record.directory.as_path().to_owned(),
+        pid: record.pid(),
         command: record.command,
-        pid,
         age: since(record.started),
     }
 }

@@ -102,8 +102,8 @@ impl Room {
         .map_err(ExecError::from)
         .and_then(|poised| {
             // Before anything of the command runs: a release and a run inside it must know it.
-            let (keeper, supervisor) = (poised.keeper.clone(), poised.supervisor.clone());
-            record.processes = Some(Processes { keeper, supervisor, leader: None });
+            let keeper = poised.keeper.clone();
+            record.processes = Some(Processes { keeper, supervisor: None, leader: None });
             run.write(&record)?;
             Ok(poised.go()?)
         });
@@ -116,6 +116,7 @@ impl Room {
             }
         };
         if let Some(processes) = &mut record.processes {
+            processes.supervisor = Some(kept.supervisor.clone());
             processes.leader = Some(kept.leader.clone());
         }
         // A release that was quicker has taken the folder away.
@@ -153,7 +154,7 @@ impl Host {
             .iter()
             .chain(&runs.ended)
             .filter(|run| run.is_of(&hold.id))
-            .filter_map(|run| Some(run.record()?.processes?.keeper))
+            .filter_map(Run::keeper)
             .collect();
         let own: Vec<u32> = keepers.iter().flat_map(kept_by).map(|(pid, _)| pid).collect();
         let mark = mark(hold);

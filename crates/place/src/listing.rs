@@ -84,11 +84,7 @@ impl Host {
         let of_hold = |run: &&Run| run.is_of(&hold.id);
         let live: Vec<LastRun> =
             runs.live.iter().filter(of_hold).filter_map(|run| run_of(run, true)).collect();
-        let keepers = runs
-            .ended
-            .iter()
-            .filter(of_hold)
-            .filter_map(|run| Some(run.record()?.processes?.keeper));
+        let keepers = runs.ended.iter().filter(of_hold).filter_map(Run::keeper);
         let left: Vec<(u32, String)> = keepers.flat_map(|keeper| kept_by(&keeper)).collect();
         let last_live = runs.live.iter().filter(of_hold).max_by_key(|run| run.number());
         let last_ended = runs.ended.iter().filter(of_hold).max_by_key(|run| run.number());
@@ -120,12 +116,11 @@ impl Host {
 
 fn run_of(run: &Run, is_live: bool) -> Option<LastRun> {
     let record = run.record()?;
-    let pid = record.processes.as_ref().map_or(record.starter.pid, |found| found.supervisor.pid);
     Some(LastRun {
         run: run.id.clone(),
+        pid: is_live.then(|| record.pid()),
         command: record.command,
         age: since(record.started),
         how: run.outcome().map(|outcome| outcome.how),
-        pid: is_live.then_some(pid),
     })
 }

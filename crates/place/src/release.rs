@@ -170,10 +170,10 @@ fn keepers(runs: &[Run]) -> (Vec<ProcessIdentity>, Vec<Left>) {
     let deadline = Instant::now() + STARTING;
     for run in runs {
         loop {
-            let record = run.record();
+            let keeper = run.keeper();
             let is_live = run.is_live().unwrap_or(false);
-            match record.and_then(|record| record.processes) {
-                Some(processes) => keepers.push(processes.keeper),
+            match keeper {
+                Some(keeper) => keepers.push(keeper),
                 None if is_live && Instant::now() < deadline => {
                     std::thread::sleep(Duration::from_millis(5));
                     continue;

@@ -43,7 +43,7 @@ pub struct RunRecord {
     pub started: u64,
     /// Who asked for it.
     pub starter: ProcessIdentity,
-    /// Its processes, known before the command starts.
+    /// Its processes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processes: Option<Processes>,
 }
@@ -51,10 +51,11 @@ pub struct RunRecord {
 /// The processes of a run by which all others are found.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Processes {
-    /// Takes over what the run leaves.
+    /// Takes over what the run leaves; written down before the command starts.
     pub keeper: ProcessIdentity,
     /// Holds the run's lock while the command runs.
-    pub supervisor: ProcessIdentity,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub supervisor: Option<ProcessIdentity>,
     /// The command's first process, which leads a session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leader: Option<ProcessIdentity>,
@@ -66,6 +67,17 @@ pub struct Run {
     /// Its name: the hold and a number.
     pub id: String,
     folder: PathBuf,
+}
+
+impl RunRecord {
+    /// The process to look at while the run lives: its supervisor, or who is about to be it.
+    pub fn pid(&self) -> u32 {
+        match &self.processes {
+            Some(Processes { supervisor: Some(supervisor), .. }) => supervisor.pid,
+            Some(processes) => processes.keeper.pid,
+            None => self.starter.pid,
+        }
+    }
 }
 
 impl Run {
@@ -113,10 +125,14 @@ impl Run {
         self.parts().map_or(0, |(_, number)| number)
     }
 
+    /// The keeper, once there is one.
+    pub(crate) fn keeper(&self) -> Option<ProcessIdentity> {
+        Some(self.record()?.processes?.keeper)
+    }
+
     /// Whether the keeper of what it left lives.
     pub(crate) fn has_keeper(&self) -> bool {
-        let processes = self.record().and_then(|record| record.processes);
-        processes.is_some_and(|processes| processes.keeper.is_alive())
+        self.keeper().is_some_and(|keeper| keeper.is_alive())
     }
 
     pub(crate) fn remove(&self) -> Result<(), HostError> {

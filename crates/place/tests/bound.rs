@@ -75,7 +75,12 @@ fn places_18_a_killed_supervisor_stops_counting_and_its_processes_end() {
     bench.bound = (1, 0);
     let (a, b) = (bench.place("a"), bench.place("b"));
     let child = bench.begin(&a, "one");
-    kill(bench.listed(&a).live[0].pid.unwrap(), "-KILL");
+    let supervisor = until("the supervisor is recorded", || {
+        let bytes = fs::read(bench.host_folder().join("runs/p1.1/record.json")).ok()?;
+        let record: serde_json::Value = serde_json::from_slice(&bytes).ok()?;
+        u32::try_from(record["processes"]["supervisor"]["pid"].as_u64()?).ok()
+    });
+    kill(supervisor, "-KILL");
     until("it counts no more", || (bench.host().live_runs().unwrap() == 0).then_some(()));
     assert_eq!(wait(child).code, 66);
     assert_eq!(bench.alive(), Vec::<u32>::new());

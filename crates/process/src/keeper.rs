@@ -8,8 +8,8 @@
 //! the run's processes with it, by the keeper's hand.
 //!
 //! A program with one thread forks its keeper ([`keep_here`]); a larger one starts it as a program
-//! ([`keep_by`]) whose main is [`serve_keeper`]. Both processes are there, and can be recorded,
-//! before the command is started ([`Poised::go`]): nothing ever runs that no record leads to.
+//! ([`keep_by`]) whose main is [`serve_keeper`]. The keeper is there, and can be recorded, before
+//! the command is started ([`Poised::go`]): nothing ever runs that no record leads to.
 
 mod guard;
 mod launch;
@@ -32,7 +32,7 @@ use rustix::process::{PidfdFlags, Signal, pidfd_open};
 use stead_core::step::{self, Moment};
 
 use crate::group::{self, descendants};
-use crate::identity::{ProcessIdentity, Stat, to_pid};
+use crate::identity::{ProcessIdentity, Stat, from_pid, to_pid};
 use crate::run::is_readable;
 use crate::system::{self, Alone, Forked};
 use crate::wire::{self, Part, Refusal};
@@ -124,13 +124,11 @@ pub enum KeepError {
     },
 }
 
-/// A keeper and a supervisor that wait for the word to start the command. Dropping it ends both.
+/// A keeper that waits for the word to start the command. Dropping it ends the keeper.
 #[derive(Debug)]
 pub struct Poised {
     /// Who takes over everything that the run leaves, until a release.
     pub keeper: ProcessIdentity,
-    /// Who holds the run's lock.
-    pub supervisor: ProcessIdentity,
     control: OwnedFd,
     streams: Option<[File; 2]>,
     program: PathBuf,
@@ -151,18 +149,27 @@ pub struct Kept {
 }
 
 impl Poised {
-    /// Starts the command, whose keeper and supervisor the caller has recorded: from now on it goes
-    /// on without its starter, if its output goes to a log.
+    /// Starts the command, whose keeper the caller has recorded: from now on it goes on without its
+    /// starter, if its output goes to a log.
     ///
     /// # Errors
     /// Every way in which the command cannot be executed is an error here, never an exit code.
     pub fn go(self) -> Result<Kept, KeepError> {
-        let Self { keeper, supervisor, control, streams, program, directory } = self;
+        let Self { keeper, control, streams, program, directory } = self;
         let failed = |source| KeepError::System { program: program.clone(), source };
+        // Nobody is waited for before: on a busy machine each turn of another process takes long.
         wire::send(&control, &Wish::Go).map_err(failed)?;
-        match hear(&control, &program, &directory)? {
-            Said::Started { leader } => Ok(Kept { keeper, supervisor, leader, control, streams }),
-            _ => Err(failed(io::Error::other("the run ended before it began"))),
+        if !is_readable(control.as_fd(), Some(PATIENCE)).map_err(failed)? {
+            return Err(failed(io::ErrorKind::TimedOut.into()));
+        }
+        let packet = wire::receive(&control).map_err(failed)?;
+        let packet = packet.ok_or_else(|| failed(io::Error::other("the keeper was killed")))?;
+        match packet.parse().map_err(failed)? {
+            Said::Started { supervisor, leader } => {
+                Ok(Kept { keeper, supervisor, leader, control, streams })
+            }
+            Said::Refused(refusal) => Err(refused(refusal, &program, &directory)),
+            Said::Ended(_) => Err(failed(io::Error::other("the run ended before it began"))),
         }
     }
 }
@@ -205,8 +212,8 @@ pub fn keep_here(errand: Errand) -> Result<Poised, KeepError> {
         Output::Log { .. } => (None, None),
     };
     step::pass("process.keep", Moment::Before);
-    match system::fork(&alone).map_err(failed)? {
-        Forked::Parent(_) => {}
+    let keeper = match system::fork(&alone).map_err(failed)? {
+        Forked::Parent(pid) => pid,
         Forked::Child => {
             let code = catch_unwind(AssertUnwindSafe(|| {
                 drop(mine);
@@ -218,11 +225,12 @@ pub fn keep_here(errand: Errand) -> Result<Poised, KeepError> {
             }));
             system::exit_now(code.unwrap_or(PANICKED));
         }
-    }
-    drop((theirs, ends, errand));
-    let poised = poised(mine, streams, program.clone(), directory);
+    };
     step::pass("process.keep", Moment::After);
-    poised
+    drop((theirs, ends, errand));
+    // Not reaped yet, whatever has become of it: the number is its own.
+    let keeper = ProcessIdentity::of(from_pid(keeper)).map_err(failed)?;
+    Ok(Poised { keeper, control: mine, streams, program, directory })
 }
 
 /// A thread that was waited for may be listed for a moment longer.
@@ -271,11 +279,12 @@ pub fn keep_by(keeper: &Path, arguments: &[&OsStr], errand: &Errand) -> Result<P
         let _ = child.wait();
         return Err(failed(error));
     }
-    let poised = poised(mine, None, program.clone(), errand.directory.clone());
     step::pass("process.keep", Moment::After);
+    let keeper = ProcessIdentity::of(child.id()).map_err(failed)?;
     // The keeper lives on; whoever started it reaps it when it is gone before.
     std::thread::spawn(move || child.wait());
-    poised
+    let directory = errand.directory.clone();
+    Ok(Poised { keeper, control: mine, streams: None, program, directory })
 }
 
 /// Serves as a keeper, with its starter's socket as standard input. To be called first thing in
@@ -290,32 +299,6 @@ pub fn serve_keeper() -> ExitCode {
     match kept {
         Ok(code) if code == guard::EMPTY => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
-    }
-}
-
-fn poised(
-    control: OwnedFd,
-    streams: Option<[File; 2]>,
-    program: PathBuf,
-    directory: PathBuf,
-) -> Result<Poised, KeepError> {
-    if let Said::Ready { keeper, supervisor } = hear(&control, &program, &directory)? {
-        return Ok(Poised { keeper, supervisor, control, streams, program, directory });
-    }
-    Err(KeepError::System { program, source: io::Error::other("the run ended before it began") })
-}
-
-/// What the supervisor says; a refusal is an error.
-fn hear(control: &OwnedFd, program: &Path, directory: &Path) -> Result<Said, KeepError> {
-    let failed = |source| KeepError::System { program: program.to_owned(), source };
-    if !is_readable(control.as_fd(), Some(PATIENCE)).map_err(failed)? {
-        return Err(failed(io::ErrorKind::TimedOut.into()));
-    }
-    let packet = wire::receive(control).map_err(failed)?;
-    let packet = packet.ok_or_else(|| failed(io::Error::other("the keeper was killed")))?;
-    match packet.parse().map_err(failed)? {
-        Said::Refused(refusal) => Err(refused(refusal, program, directory)),
-        said => Ok(said),
     }
 }
 

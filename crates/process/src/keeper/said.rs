@@ -20,8 +20,7 @@ use crate::wire::{self, Refusal};
 /// What a supervisor says to the starter.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Said {
-    Ready { keeper: ProcessIdentity, supervisor: ProcessIdentity },
-    Started { leader: ProcessIdentity },
+    Started { supervisor: ProcessIdentity, leader: ProcessIdentity },
     Refused(Refusal),
     Ended(How),
 }

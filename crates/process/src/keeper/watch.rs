@@ -40,7 +40,7 @@ pub(super) struct Inherited {
 /// Serves one run from its start to its end; gives the exit code.
 pub(super) fn supervise(errand: Errand, inherited: Inherited) -> i32 {
     let Inherited { control, keeper, signals, ends, output } = inherited;
-    match ready(&control) {
+    match is_told_to_go(&control) {
         Ok(true) => {}
         // Its starter is gone or has thought better of it.
         Ok(false) | Err(_) => return DONE,
@@ -78,10 +78,8 @@ pub(super) fn supervise(errand: Errand, inherited: Inherited) -> i32 {
     watch.finish()
 }
 
-/// Says who is here and waits for the word to start; says whether it came.
-fn ready(control: &OwnedFd) -> io::Result<bool> {
-    let keeper = ProcessIdentity::of(rustix::process::getppid().map_or(0, from_pid))?;
-    wire::send(control, &Said::Ready { keeper, supervisor: ProcessIdentity::of_self()? })?;
+/// Waits for the word to start; says whether it came.
+fn is_told_to_go(control: &OwnedFd) -> io::Result<bool> {
     let Some(packet) = wire::receive(control)? else { return Ok(false) };
     Ok(matches!(packet.parse::<Wish>()?, Wish::Go))
 }
@@ -168,7 +166,8 @@ impl Watch {
     fn announce(&mut self) {
         let said = ProcessIdentity::of(from_pid(self.leader)).and_then(|leader| {
             let Some(control) = &self.control else { return Ok(()) };
-            wire::send(control, &Said::Started { leader })
+            let supervisor = ProcessIdentity::of_self()?;
+            wire::send(control, &Said::Started { supervisor, leader })
         });
         if said.is_err() {
             self.lose_starter();
