@@ -69,7 +69,15 @@ pub(crate) const TABLE: &[(&str, &str)] = &[
     ("65", "conflict with what is stored"),
     ("66", "the outcome is not known; look again"),
     ("69", "the engine cannot be reached, or is of another version and at work"),
+    ("71", "there is no worktree or folder to run in"),
+    ("72", "no room for a run, with `--no-wait`"),
+    ("73", "waited too long for room"),
+    ("74", "no ports are left"),
+    ("75", "the place is being released"),
+    ("76", "the release is not complete"),
+    ("77", "the facts of this host cannot be used"),
     ("124", "a time limit was reached"),
+    ("126/7", "the command of `exec` cannot be executed, or is not there"),
     ("128+N", "ended by signal N: 130 interrupted, 141 nobody read the output, 143 terminated"),
 ];
 
