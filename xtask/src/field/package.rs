@@ -120,13 +120,14 @@ fn fetched(folder: &Path) -> Result<std::result::Result<String, String>> {
             return Ok(Err(format!("{program} is not installed")));
         }
     }
-    let Output { status, stdout, stderr } = said("npm", &["pack", "--silent", PACKAGE])?;
+    let Output { status, stdout, stderr } = said("npm", &["pack", "--loglevel", "error", PACKAGE])?;
     if !status.success() {
         let errors = String::from_utf8_lossy(&stderr);
         let first = errors.lines().next().unwrap_or("it does not say why").to_owned();
         return Ok(Err(format!("npm cannot fetch {PACKAGE} ({first})")));
     }
-    let name = String::from_utf8_lossy(&stdout).trim().to_owned();
+    let printed = String::from_utf8_lossy(&stdout);
+    let name = printed.lines().last().unwrap_or_default().trim();
     Ok(Ok(folder.join(name).to_string_lossy().into_owned()))
 }
 
