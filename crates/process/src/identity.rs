@@ -152,6 +152,18 @@ mod tests {
         assert!(!ProcessIdentity { boot_id: "other".to_owned(), ..me.clone() }.is_alive());
         let parent = rustix::process::getppid().map(from_pid);
         assert_eq!(ancestors(me.pid).first().map(|found| found.pid), parent);
-        assert_eq!(session(me.pid).unwrap(), from_pid(rustix::process::getsid(None).unwrap()));
+    }
+
+    #[test]
+    fn a_process_that_leads_a_session_is_in_its_own() {
+        let mut leader =
+            std::process::Command::new("setsid").args(["sleep", "600"]).spawn().unwrap();
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while session(leader.id()).unwrap() != leader.id() {
+            assert!(std::time::Instant::now() < deadline, "setsid led no session in 20 s");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        leader.kill().unwrap();
+        leader.wait().unwrap();
     }
 }
