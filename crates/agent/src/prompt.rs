@@ -5,13 +5,11 @@ use std::borrow::Cow;
 use stead_core::event::{CallFate, MailKind, Sender};
 use stead_core::id::CallId;
 use stead_core::layout::{Access, Root};
+use stead_core::mail::INLINE_RESULT;
 use stead_model::ToolResult;
 
 use crate::driver::Turn;
 use crate::tools::display;
-
-/// The most characters of a RESULT that stand in its parent's conversation (A10.5).
-pub const LONGEST_RESULT: usize = 32_768;
 
 /// The instructions of a turn.
 pub(crate) fn instructions(turn: &Turn) -> String {
@@ -63,7 +61,7 @@ pub(crate) fn heard(from: &Sender, sort: MailKind, text: &str) -> String {
     match sort {
         MailKind::Result => {
             let pointer = format!("stead log {}", sender(from));
-            inline(text, LONGEST_RESULT, &pointer).into_owned()
+            inline(text, INLINE_RESULT, &pointer).into_owned()
         }
         MailKind::Mail | MailKind::User | MailKind::Execution => text.to_owned(),
     }
@@ -110,11 +108,11 @@ mod tests {
         let child = Sender::Agent(AgentPath::parse("/root/a").unwrap());
         let long = format!("{}{}", "内".repeat(20_000), "é".repeat(20_000));
         let cut = heard(&child, MailKind::Result, &long);
-        assert!((LONGEST_RESULT - 1..=LONGEST_RESULT).contains(&cut.chars().count()));
+        assert!((INLINE_RESULT - 1..=INLINE_RESULT).contains(&cut.chars().count()));
         assert!(cut.starts_with("内内") && cut.ends_with("éé"));
         assert!(cut.contains("the whole: stead log /root/a]"));
         assert_eq!(heard(&child, MailKind::Mail, &long), long);
-        let exact = "内".repeat(LONGEST_RESULT);
+        let exact = "内".repeat(INLINE_RESULT);
         assert_eq!(heard(&child, MailKind::Result, &exact), exact);
     }
 

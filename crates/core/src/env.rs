@@ -14,6 +14,14 @@ pub const STEAD_SOCKET: &str = "STEAD_SOCKET";
 pub const STEAD_PLACE: &str = "STEAD_PLACE";
 /// Set for what stead starts: the place's scratch directory; `TMPDIR` is the same.
 pub const STEAD_SCRATCH: &str = "STEAD_SCRATCH";
+/// Set for runs: which run it is.
+pub const STEAD_RUN: &str = "STEAD_RUN";
+/// Set for runs: the first port of the place's block; the others have its name and `_0`, `_1`, ….
+pub const STEAD_PORT: &str = "STEAD_PORT";
+/// Set for runs: how many ports the block has.
+pub const STEAD_PORT_COUNT: &str = "STEAD_PORT_COUNT";
+/// Read only by builds with crash steps: what a walk does at each of them.
+pub const STEAD_STEPS: &str = "STEAD_STEPS";
 /// Where data are kept when `STEAD_HOME` is not set.
 pub const XDG_DATA_HOME: &str = "XDG_DATA_HOME";
 /// Where settings are read.

@@ -3,6 +3,7 @@
 //! Everything here is a function over values. Time, ids and what the world looks like are
 //! arguments; an outcome is a list of events or a refusal.
 
+pub mod bound;
 pub mod env;
 pub mod event;
 mod hex;

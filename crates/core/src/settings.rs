@@ -2,12 +2,34 @@
 
 use serde::Deserialize;
 
+use crate::bound::Bound;
+
 /// The settings. Every key has a default; an unknown key is an error that names the nearest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
     /// `[sessions]`
     pub sessions: Sessions,
+    /// `[runs]`
+    pub runs: Runs,
+}
+
+/// `[runs]`
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Runs {
+    /// How many runs there may be at once on this host; none: a quarter of the cores, at least 2.
+    pub bound: Option<u32>,
+    /// How many of them are kept for submissions.
+    pub reserved: u32,
+}
+
+impl Runs {
+    /// The bound on a machine with this many cores.
+    pub fn on(&self, cores: usize) -> Bound {
+        let usual = Bound::of_cores(cores);
+        Bound { runs: self.bound.unwrap_or(usual.runs), reserved: self.reserved }
+    }
 }
 
 /// `[sessions]`
@@ -81,6 +103,9 @@ mod tests {
         let error = Settings::parse("[sessions]\ncapasity = 3\n").unwrap_err().to_string();
         assert!(error.contains("line 2") && error.ends_with("capacity"), "{error}");
         assert!(Settings::parse("[sessions]\ncapacity = 0\n").is_err());
+        let runs = Settings::parse("[runs]\nbound = 5\nreserved = 1\n").unwrap().runs;
+        assert_eq!(runs.on(64), Bound { runs: 5, reserved: 1 });
+        assert_eq!(Runs::default().on(64), Bound { runs: 16, reserved: 0 });
         assert_eq!(Settings::parse("").unwrap().sessions.capacity, 8);
     }
 }

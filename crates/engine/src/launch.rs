@@ -202,7 +202,7 @@ fn clean(environment: &BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsStr
         "LANG",
         "LC_ALL",
         "TZ",
-        "STEAD_STEPS",
+        env::STEAD_STEPS,
     ];
     environment
         .iter()

@@ -4,12 +4,12 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use stead_core::bound::{Admission, Bound, Kind, Live};
 use stead_core::id::SessionId;
 use stead_core::layout::AbsoluteDir;
 use stead_files::{Lock, holder};
 use stead_process::{ProcessIdentity, ancestors};
 
-use crate::bound::{Admission, Bound, Kind, Live};
 use crate::error::{ExecError, brief};
 use crate::host::{Host, is_held, since};
 use crate::line::{Ahead, Ticket};

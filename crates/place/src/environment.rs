@@ -9,17 +9,10 @@ use stead_core::id::SessionId;
 use stead_core::path::AgentPath;
 use stead_process::environment::scrubbed;
 
-use crate::exec::STEAD_RUN;
 use crate::place::Place;
 use crate::ports::BLOCK;
 use crate::registry::Hold;
 use crate::run::Run;
-
-/// Set for runs: the first port of the place's block; the others have its name and `_0`, `_1`, ….
-pub const STEAD_PORT: &str = "STEAD_PORT";
-
-/// Set for runs: how many ports the block has.
-pub const STEAD_PORT_COUNT: &str = "STEAD_PORT_COUNT";
 
 /// Whose processes run in a place.
 #[derive(Debug, Clone, Copy)]
@@ -72,11 +65,11 @@ pub(crate) fn of_run(
     set("TMPDIR", hold.scratch.as_path().into());
     set(env::STEAD_SCRATCH, hold.scratch.as_path().into());
     set(env::STEAD_PLACE, hold.directory.as_path().into());
-    set(STEAD_RUN, run.id.clone().into());
-    set(STEAD_PORT, hold.ports.first().to_string().into());
-    set(STEAD_PORT_COUNT, BLOCK.to_string().into());
+    set(env::STEAD_RUN, run.id.clone().into());
+    set(env::STEAD_PORT, hold.ports.first().to_string().into());
+    set(env::STEAD_PORT_COUNT, BLOCK.to_string().into());
     for (number, port) in hold.ports.ports().enumerate() {
-        set(&format!("{STEAD_PORT}_{number}"), port.to_string().into());
+        set(&format!("{}_{number}", env::STEAD_PORT), port.to_string().into());
     }
     if let Some(identity) = identity {
         set(env::STEAD_SESSION, identity.agent.as_str().into());

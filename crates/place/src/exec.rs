@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use stead_core::env;
 use stead_core::env::STEAD_SCRATCH;
 use stead_process::{Errand, KeepError, Kept, Mark, Output, Poised, ancestors, kept_by};
 
@@ -15,9 +16,6 @@ use crate::host::Host;
 use crate::registry::Hold;
 use crate::run::{Processes, Run};
 use crate::sockets::{self, Listener};
-
-/// The variable by which the processes of a place's runs are known: the run's name.
-pub const STEAD_RUN: &str = "STEAD_RUN";
 
 /// How long a run may take unless somebody chose otherwise.
 pub const TIME_LIMIT: Duration = Duration::from_mins(30);
@@ -174,5 +172,5 @@ impl Host {
 pub(crate) fn mark(hold: &Hold) -> Mark {
     Mark::default()
         .with(STEAD_SCRATCH, hold.scratch.as_path().as_os_str())
-        .with_beginning(STEAD_RUN, OsStr::new(&format!("{}.", hold.id)))
+        .with_beginning(env::STEAD_RUN, OsStr::new(&format!("{}.", hold.id)))
 }

@@ -7,7 +7,6 @@
 //! files and the kernel's locks, so that no crash of anybody leaves a count or a lock behind.
 
 mod admission;
-mod bound;
 mod environment;
 mod error;
 mod exec;
@@ -23,10 +22,9 @@ mod sockets;
 mod top;
 
 pub use admission::{Ask, Entered, Holding, LONGEST_WAIT, Notice, Patience, Room};
-pub use bound::{Admission, Bound, Kind, Live};
-pub use environment::{Identity, STEAD_PORT, STEAD_PORT_COUNT};
+pub use environment::Identity;
 pub use error::{ExecError, HostError, ReleaseError};
-pub use exec::{GRACE, Request, STEAD_RUN, Started, TIME_LIMIT};
+pub use exec::{GRACE, Request, Started, TIME_LIMIT};
 pub use host::Host;
 pub use listing::{LastRun, Listed};
 pub use place::{Place, PlaceError};

@@ -19,10 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Signal, getpid, kill_process};
+use stead_core::env::STEAD_STEPS;
 use stead_core::step::Moment;
-
-/// The variable with the settings.
-const VARIABLE: &str = "STEAD_STEPS";
 
 static SETTING: OnceLock<Option<Setting>> = OnceLock::new();
 static PASSED: AtomicU64 = AtomicU64::new(0);
@@ -37,7 +35,7 @@ struct Setting {
 /// The observer of all steps of this program.
 pub(crate) fn observe(name: &str, moment: Moment) {
     let setting = SETTING.get_or_init(|| {
-        let text = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty())?;
+        let text = std::env::var(STEAD_STEPS).ok().filter(|text| !text.is_empty())?;
         let setting = parse(&text);
         if setting.is_none() {
             die();

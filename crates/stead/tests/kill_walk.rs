@@ -79,6 +79,24 @@ fn killed_at_every_fourth_step_from_the_fourth() {
     walk(3);
 }
 
+/// The one step that a client passes: the start of an engine. It is killed before and after it.
+#[test]
+fn a_client_that_is_killed_while_it_starts_an_engine_leaves_nothing_in_the_way() {
+    for number in [1, 2] {
+        let mut world = prepared();
+        let counter = world.folder().join("counter");
+        let record = world.folder().join("record");
+        let (counter, shown) = (counter.display(), record.display());
+        world.set("STEAD_STEPS", format!("record={shown},kill={number},counter={counter}"));
+        let killed = world.run(["sessions"]);
+        assert_eq!(killed.status.code(), None, "{killed:?}");
+        let steps = fs::read_to_string(&record).unwrap();
+        assert!(steps.starts_with("process.detach before"), "{steps}");
+        world.ok(["sessions"]);
+        check_doctor(&world, number);
+    }
+}
+
 /// Kills at every fourth pass. The order of passes differs a little from run to run, since agents
 /// work at the same time; every pass of every run is somewhere among the numbers.
 fn walk(offset: usize) {

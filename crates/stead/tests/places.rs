@@ -236,3 +236,27 @@ fn a_reader_that_goes_away_ends_the_run() {
     assert_eq!(texts(&output).1, "y\n141\n");
     world.ok(["release"]);
 }
+
+#[test]
+fn the_bound_is_the_persons_and_what_cannot_be_is_named() {
+    let world = world();
+    let settings = world.folder().join("config/stead/config.toml");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    for (text, said) in
+        [("[runs]\nbound = 2\nreserved = 2\n", "[runs] reserved"), ("[runs]\nbuond = 2\n", "bound")]
+    {
+        fs::write(&settings, text).unwrap();
+        let (code, _, errors) = sh(&world, "true");
+        assert_eq!(code, 77, "{errors}");
+        assert!(errors.contains(said), "{errors}");
+    }
+    fs::write(&settings, "[runs]\nbound = 1\n").unwrap();
+    let run = begin(&world, "w");
+    let other = world.folder().join("other");
+    fs::create_dir(&other).unwrap();
+    let command = ["exec", "--no-wait", "--worktree", other.to_str().unwrap(), "--", "true"];
+    assert_eq!(world.run(command).status.code(), Some(72));
+    let place = world.folder().join("w");
+    world.ok(["release", "--worktree", place.to_str().unwrap()]);
+    drop(run.wait_with_output().unwrap());
+}

@@ -104,6 +104,7 @@ fn arguments_that_cannot_be_used_are_named_before_anything_starts() {
     refused(&["run", "--agent", playbook, "go"], 64, "--in-place");
     refused(&["run", "--in-place", "--agent", "claude", "go"], 2, "claude");
     refused(&["run", "--in-place", "--agent", "playbook:no.toml", "go"], 2, "no.toml");
+    refused(&["run", "--in-place", "--agent", "playbook:/dev/zero", "go"], 2, "more than");
     refused(&["run", "--in-place", "--agent", playbook, "  "], 2, "empty");
     let bad_root = ["run", "--in-place", "--agent", playbook, "--root", "no:read", "go"];
     refused(&bad_root, 2, "the root no");

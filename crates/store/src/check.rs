@@ -44,7 +44,7 @@ pub enum Finding {
         /// The body.
         body: BodyRef,
     },
-    /// A file that nothing refers to. No fault: `stead gc` removes it.
+    /// A file that nothing refers to. No fault: collecting removes it.
     Orphan {
         /// The file.
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! What tests share: waiting without luck, skipping out loud, homes of their own, small projects.
+//! What tests share: waiting without luck, skipping out loud, homes of their own.
 //!
 //! A test removes only what it recorded as its own: everything here lives below temporary folders
 //! of this process.
@@ -11,7 +11,6 @@
     reason = "a fixture that cannot be made is a failed test, and says so"
 )]
 
-pub mod project;
 mod skip;
 mod wait;
 mod world;

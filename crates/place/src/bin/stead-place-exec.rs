@@ -10,9 +10,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use serde::Deserialize;
-use stead_place::{
-    Ask, Bound, Entered, ExecError, Host, Notice, Patience, PortRange, Request, top_of,
-};
+use stead_core::bound::Bound;
+use stead_place::{Ask, Entered, ExecError, Host, Notice, Patience, PortRange, Request, top_of};
 use stead_process::{How, KeepError, Signals, Stream};
 
 #[derive(Deserialize)]

@@ -8,9 +8,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
+use stead_core::bound::Bound;
+use stead_core::settings::Settings;
+use stead_engine::read_settings;
 use stead_place::{
-    Ask, Bound, Entered, ExecError, GRACE, Hold, Host, LONGEST_WAIT, NoPlace, Notice, Patience,
-    PortRange, Request, Room, Run, TIME_LIMIT, top_of,
+    Ask, Entered, ExecError, GRACE, Hold, Host, LONGEST_WAIT, NoPlace, Notice, Patience, PortRange,
+    Request, Room, Run, TIME_LIMIT, top_of,
 };
 use stead_process::{Finish, How, KeepError, Signals, Stream, serve_keeper};
 
@@ -68,18 +71,26 @@ pub(super) fn host(context: &Context) -> Host {
     Host::new(&context.home.host(), &short, user, PortRange::default())
 }
 
-/// The bound of this host.
-fn bound() -> Bound {
-    Bound::of_cores(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
+/// The bound of this host, as the person set it.
+fn bound(settings: &Settings) -> Bound {
+    settings.runs.on(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
 /// Runs the command and passes on what it says and how it ends.
 pub(crate) fn exec(arguments: &ExecArguments) -> Done {
     let context = Context::new()?;
-    Ok(enter(&context, arguments).unwrap_or_else(|error| refuse(&error)))
+    let settings = match read_settings(&context.home) {
+        Ok(settings) => settings,
+        Err(refusal) => {
+            say_refusal(&refusal);
+            return Ok(Exit(77));
+        }
+    };
+    let bound = bound(&settings);
+    Ok(enter(&context, arguments, bound).unwrap_or_else(|error| refuse(&error)))
 }
 
-fn enter(context: &Context, arguments: &ExecArguments) -> Result<Exit, ExecError> {
+fn enter(context: &Context, arguments: &ExecArguments, bound: Bound) -> Result<Exit, ExecError> {
     let directory = match &arguments.worktree {
         Some(directory) => directory.clone(),
         None => current_dir().map_err(|_| gone(Path::new(".")))?,
@@ -88,7 +99,7 @@ fn enter(context: &Context, arguments: &ExecArguments) -> Result<Exit, ExecError
     let host = host(context);
     let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
     let ask = Ask {
-        bound: bound(),
+        bound,
         patience: if arguments.no_wait {
             Patience::Refuse
         } else {

@@ -7,6 +7,7 @@ use clap::Args;
 use serde::Serialize;
 use stead_core::id::{Label, SessionId};
 use stead_core::layout::Placement;
+use stead_core::mail::LONGEST_BODY;
 use stead_core::permission::Mode;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_engine::Client;
@@ -314,10 +315,19 @@ fn driver(context: &Context, agent: Option<&str>) -> Result<DriverParams, Refusa
 }
 
 fn playbook(file: &str) -> Result<DriverParams, Refusal> {
-    let text = std::fs::read_to_string(file).map_err(|error| {
-        usage(format!("the playbook {file} cannot be read: {error}"))
+    let refused = |why: &dyn std::fmt::Display| {
+        usage(format!("the playbook {file} cannot be read: {why}"))
             .hint("`stead help run` shows a small playbook, docs/playbook.md tells more")
-    })?;
+    };
+    // A device or a pipe may never end; one byte more than is taken tells that it is too long.
+    let most = u64::try_from(LONGEST_BODY).unwrap_or(u64::MAX);
+    let mut text = String::new();
+    let read = std::fs::File::open(file)
+        .and_then(|file| file.take(most.saturating_add(1)).read_to_string(&mut text));
+    read.map_err(|error| refused(&error))?;
+    if text.len() > LONGEST_BODY {
+        return Err(refused(&format_args!("it has more than {LONGEST_BODY} bytes")));
+    }
     let name = std::path::Path::new(file)
         .file_name()
         .map_or_else(|| file.to_owned(), |name| name.to_string_lossy().into_owned());

@@ -75,7 +75,7 @@ fn checked(reader: &Reader) -> Vec<Finding> {
         findings.push(Finding::warning(
             "bodies",
             format!("{files} that no event refers to, {}", super::home::size(bytes)),
-            "they do no harm; a later version removes them with `stead gc`",
+            "they do no harm; this version has no command that removes them",
         ));
     }
     findings
