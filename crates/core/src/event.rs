@@ -5,11 +5,14 @@
 
 mod stored;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
+use crate::delegated::{AdmittedCopy, ApplyOutcome, Review};
 use crate::id::{
-    BodyRef, CallId, Label, MailId, PermissionId, Position, RequestId, RoleName, SessionId, TaskId,
-    Timestamp, TurnId,
+    ApplyId, BodyRef, CallId, Digest, Label, MailId, PermissionId, Position, RequestId, RoleName,
+    SessionId, SlotName, TaskId, Timestamp, TurnId,
 };
 use crate::layout::{AbsoluteDir, Placement, Root};
 use crate::path::AgentPath;
@@ -111,6 +114,82 @@ pub enum WorldEvent {
         /// What was allowed.
         grant: Grant,
     },
+    /// A delegated task's number is taken and what it needs is being made; nobody sees it yet.
+    TaskReserved {
+        /// Its number.
+        task: TaskId,
+        /// The agent that will work on it.
+        owner: AgentPath,
+        /// One line.
+        title: String,
+        /// The tasks that must be completed first.
+        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+        blocked_by: BTreeSet<TaskId>,
+        /// What it is given, the primary first; none: it works in the session's roots.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        roots: Vec<Root>,
+    },
+    /// The copies are complete, all of them.
+    TaskAdmitted {
+        /// Which task.
+        task: TaskId,
+        /// Its copies, in the order of its roots.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        copies: Vec<AdmittedCopy>,
+    },
+    /// The task will not be; nothing of it remains but its number.
+    TaskRefused {
+        /// Which.
+        task: TaskId,
+        /// Why.
+        reason: String,
+    },
+    /// A turn of the agent that works on the task ended.
+    TaskSettled {
+        /// Which.
+        task: TaskId,
+        /// How.
+        outcome: Outcome,
+    },
+    /// The person was shown a frozen snapshot of a copy.
+    CopyReviewed {
+        /// Which task.
+        task: TaskId,
+        /// Which of its copies.
+        slot: SlotName,
+        /// What was shown.
+        review: Review,
+    },
+    /// A reviewed snapshot is being applied; until its end the outcome is unknown. The apply's id
+    /// is this event's position.
+    ApplyBegun {
+        /// Which task.
+        task: TaskId,
+        /// Which of its copies.
+        slot: SlotName,
+        /// Which snapshot.
+        snapshot: Digest,
+    },
+    /// An apply ended, once.
+    ApplyEnded {
+        /// Which task.
+        task: TaskId,
+        /// Which of its copies.
+        slot: SlotName,
+        /// Which apply.
+        apply: ApplyId,
+        /// Which snapshot.
+        snapshot: Digest,
+        /// How.
+        outcome: ApplyOutcome,
+    },
+    /// A copy was moved to the trash, by the person.
+    CopyDiscarded {
+        /// Which task.
+        task: TaskId,
+        /// Which of its copies.
+        slot: SlotName,
+    },
     /// The branch goes on from `to`; what came after it is left behind.
     Rewound {
         /// The position that the next branch event follows.
@@ -140,11 +219,17 @@ pub enum BranchEvent {
         /// The spawning call, for idempotence.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
+        /// The task whose layout it works in; none: in the session's roots.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<TaskId>,
     },
     /// The reserved agent exists from now on; its path is never free again on this branch.
     AgentPublished {
         /// Its path.
         path: AgentPath,
+        /// Its directory, where admission set it: the copy of the primary.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        directory: Option<AbsoluteDir>,
     },
     /// The reservation is dropped; path and slot are free.
     AgentRefused {

@@ -39,8 +39,41 @@ fn check_name(kind: &'static str, text: &str, longest: usize) -> Result<(), IdEr
     Ok(())
 }
 
+/// Names that some systems keep for devices, with any ending.
+const DEVICES: [&str; 4] = ["con", "prn", "aux", "nul"];
+
+fn check_portable(kind: &'static str, text: &str) -> Result<(), IdError> {
+    let refuse = |reason| Err(IdError { kind, text: text.to_owned(), reason });
+    if text.ends_with('.') {
+        return refuse("it must not end with a dot");
+    }
+    let lower = text.to_ascii_lowercase();
+    if lower == "layout.json" {
+        return refuse("stead's own record has that name");
+    }
+    let stem = lower.split('.').next().unwrap_or_default();
+    let numbered = |device: &str| {
+        stem.strip_prefix(device)
+            .is_some_and(|n| n.len() == 1 && n != "0" && n.parse::<u8>().is_ok())
+    };
+    if DEVICES.contains(&stem) || numbered("com") || numbered("lpt") {
+        return refuse("some systems keep that name for a device");
+    }
+    Ok(())
+}
+
+fn check_any(_: &'static str, _: &str) -> Result<(), IdError> {
+    Ok(())
+}
+
 macro_rules! name_id {
     ($(#[$meta:meta])* $name:ident, $kind:literal, $longest:literal) => {
+        name_id!(@ check_any, $(#[$meta])* $name, $kind, $longest);
+    };
+    ($(#[$meta:meta])* $name:ident, $kind:literal, $longest:literal, portable) => {
+        name_id!(@ check_portable, $(#[$meta])* $name, $kind, $longest);
+    };
+    (@ $further:ident, $(#[$meta:meta])* $name:ident, $kind:literal, $longest:literal) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -50,7 +83,8 @@ macro_rules! name_id {
             /// Parses the text: 1 to the kind's longest number of bytes, letters, digits, `.`, `_`
             /// and `-`, beginning with a letter or a digit; so it is safe as one name in a path.
             pub fn parse(text: &str) -> Result<Self, IdError> {
-                check_name($kind, text, $longest).map(|()| Self(text.to_owned()))
+                check_name($kind, text, $longest)?;
+                $further($kind, text).map(|()| Self(text.to_owned()))
             }
 
             /// The text.
@@ -104,8 +138,9 @@ name_id!(
     RootId, "root id", 64
 );
 name_id!(
-    /// The name of one root inside a layout.
-    SlotName, "slot", 64
+    /// The name of one root inside a layout, and of its copy's folder: a name that every system
+    /// takes for a folder, and not the name of the layout file beside it.
+    SlotName, "slot", 64, portable
 );
 name_id!(
     /// A person's label for a session, kept beside its id and never a target.
@@ -147,6 +182,10 @@ position_id!(
 position_id!(
     /// One permission request, named by the position of the event that asked.
     PermissionId
+);
+position_id!(
+    /// One apply, named by the position of the event that began it.
+    ApplyId
 );
 
 /// The number of a task, session-wide, counted from 1 and never used again.

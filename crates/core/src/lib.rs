@@ -4,6 +4,7 @@
 //! arguments; an outcome is a list of events or a refusal.
 
 pub mod bound;
+pub mod delegated;
 pub mod env;
 pub mod event;
 mod hex;

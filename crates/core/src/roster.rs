@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::event::{DriverSpec, Outcome};
-use crate::id::{BodyRef, CallId, RoleName, SessionId, TurnId};
+use crate::id::{BodyRef, CallId, RoleName, SessionId, TaskId, TurnId};
 use crate::layout::AbsoluteDir;
 use crate::line;
 use crate::mail::Mail;
@@ -32,6 +32,8 @@ pub struct Agent {
     pub message: BodyRef,
     /// The call that spawned it.
     pub call: Option<CallId>,
+    /// The task whose layout it works in; none: in the session's roots.
+    pub task: Option<TaskId>,
     /// Whether it works.
     pub standing: Standing,
     /// Mail that its conversation does not have yet, oldest first.

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::delegated::{AdmittedCopy, ApplyOutcome, Review};
 use crate::event::{DriverSpec, Event, Outcome, SessionStarted, Stream};
-use crate::id::{BodyRef, CallId, PermissionId, Position, RoleName, SessionId, TaskId, TurnId};
-use crate::layout::AbsoluteDir;
+use crate::id::{
+    ApplyId, BodyRef, CallId, PermissionId, Position, RoleName, SessionId, SlotName, TaskId, TurnId,
+};
+use crate::layout::{AbsoluteDir, Root};
 use crate::mail::Receipt;
 use crate::path::AgentPath;
 use crate::permission::{Answer, Deed, Mode};
@@ -23,6 +26,8 @@ pub enum Command {
         directory: AbsoluteDir,
         /// The person's message.
         message: BodyRef,
+        /// The title of task 1, where `/root` gets private copies.
+        title: String,
     },
     /// Take a path and a slot for a new agent below `caller`.
     Reserve {
@@ -41,10 +46,32 @@ pub enum Command {
         /// Its directory, already judged; none: the caller's.
         directory: Option<AbsoluteDir>,
     },
+    /// Take a number, a path and a slot of capacity for a task with an agent of its own.
+    Propose {
+        /// The proposing agent.
+        caller: AgentPath,
+        /// The new agent's id.
+        agent: SessionId,
+        /// The proposing call.
+        call: CallId,
+        /// One line; the agent's path comes from it.
+        title: String,
+        /// Its role.
+        role: Option<RoleName>,
+        /// The whole assignment.
+        message: BodyRef,
+        /// What it is given, the primary first, already looked at; none: all of the session's
+        /// roots, in private copies unless the session works in place.
+        roots: Option<Vec<Root>>,
+        /// The tasks that must be completed first.
+        blocked_by: BTreeSet<TaskId>,
+    },
     /// The reserved agent is ready: publish it and start its first turn.
     Publish {
         /// Its path.
         path: AgentPath,
+        /// The copies that were made for it, in the order of its task's roots.
+        copies: Vec<AdmittedCopy>,
     },
     /// The reserved agent cannot be.
     Refuse {
@@ -116,6 +143,42 @@ pub enum Command {
         changes: Vec<TaskChange>,
         /// The notes: owner (none: the writer) and text (empty clears).
         notes: Vec<(Option<Owner>, String)>,
+    },
+    /// Record that the person was shown a snapshot.
+    Review {
+        /// Which task.
+        task: TaskId,
+        /// Which copy.
+        slot: SlotName,
+        /// What was shown.
+        review: Review,
+        /// The newest event when the copy began to be read.
+        since: Position,
+    },
+    /// Begin to apply what was reviewed.
+    BeginApply {
+        /// Which task.
+        task: TaskId,
+        /// Which copy.
+        slot: SlotName,
+    },
+    /// Record how an apply ended.
+    EndApply {
+        /// Which task.
+        task: TaskId,
+        /// Which copy.
+        slot: SlotName,
+        /// Which apply.
+        apply: ApplyId,
+        /// How.
+        outcome: ApplyOutcome,
+    },
+    /// The person gives copies up.
+    Discard {
+        /// Which task.
+        task: TaskId,
+        /// Which copy; none: all that are left.
+        slot: Option<SlotName>,
     },
     /// May this be done?
     Ask {
@@ -192,6 +255,8 @@ pub enum Outcomes {
         agent: SessionId,
         /// Whether this call reserved it before.
         again: bool,
+        /// The task of its own, if it has one.
+        task: Option<TaskId>,
     },
     /// A turn began.
     Started {
@@ -211,6 +276,17 @@ pub enum Outcomes {
         /// The owners.
         notes_dropped: Vec<Owner>,
     },
+    /// An apply has begun: write exactly this.
+    Applying {
+        /// The apply.
+        apply: ApplyId,
+        /// What was reviewed.
+        review: Review,
+    },
+    /// This snapshot was applied before; nothing is written again.
+    AppliedBefore(ApplyOutcome),
+    /// The copies that were given up.
+    Discarded(Vec<SlotName>),
     /// The deed is allowed.
     Allowed,
     /// The person is asked; the answer is another event.

@@ -2,7 +2,7 @@
 
 use super::command::{Command, Decision, Outcomes, Planned};
 use super::state::State;
-use super::{message, person, spawn, tasks, turn};
+use super::{copies, delegate, message, person, spawn, tasks, turn};
 use crate::event::{BranchEvent, Event, Stream, WorldEvent};
 use crate::id::SessionId;
 use crate::refusal::{Refusal, RefusalKind};
@@ -13,13 +13,17 @@ pub fn decide(state: &State, command: Command) -> Result<Decision, Refusal> {
         return Err(Refusal::new(RefusalKind::NotFound, "the session has not started"));
     }
     match command {
-        Command::Start { started, driver, directory, message } => {
-            spawn::start(state, started, driver, directory, message)
+        Command::Start { started, driver, directory, message, title } => {
+            spawn::start(state, started, driver, directory, message, &title)
         }
         Command::Reserve { caller, agent, call, task_name, role, message, directory } => {
             spawn::reserve(state, &caller, agent, call, &task_name, role, message, directory)
         }
-        Command::Publish { path } => spawn::publish(state, &path),
+        Command::Propose { caller, agent, call, title, role, message, roots, blocked_by } => {
+            let proposal = delegate::Proposal { title, role, message, roots, blocked_by };
+            delegate::propose(state, &caller, agent, call, proposal)
+        }
+        Command::Publish { path, copies } => spawn::publish(state, &path, copies),
         Command::Refuse { path, reason } => spawn::refuse(state, &path, &reason),
         Command::Send { from, target, body, wake } => {
             message::send(state, from, &target, body, wake)
@@ -32,6 +36,14 @@ pub fn decide(state: &State, command: Command) -> Result<Decision, Refusal> {
             turn::settle(state, &path, turn, settlement)
         }
         Command::WriteTasks { by, changes, notes } => tasks::write(state, by, changes, notes),
+        Command::Review { task, slot, review, since } => {
+            copies::review(state, task, slot, review, since)
+        }
+        Command::BeginApply { task, slot } => copies::begin_apply(state, task, slot),
+        Command::EndApply { task, slot, apply, outcome } => {
+            copies::end_apply(state, task, slot, apply, outcome)
+        }
+        Command::Discard { task, slot } => copies::discard(state, task, slot),
         Command::Ask { path, turn, deed, subject, attended } => {
             turn::ask(state, path, turn, deed, &subject, attended)
         }

@@ -2,13 +2,14 @@
 
 use super::command::{Decision, Outcomes};
 use super::decide::control;
-use super::spawn::{check_room, check_text};
+use super::spawn::{check_room, check_text, own_task};
 use super::state::State;
 use crate::event::{BranchEvent, MailKind, Sender};
 use crate::id::{BodyRef, MailId, TurnId};
 use crate::mail::{Receipt, ReceiptState};
 use crate::path::AgentPath;
 use crate::refusal::{Refusal, RefusalKind};
+use crate::task::{Status, Task};
 
 pub(super) fn send(
     state: &State,
@@ -48,6 +49,13 @@ pub(super) fn send(
     let mut events =
         vec![control(BranchEvent::MailStored { kind, from: sender, to: to.clone(), body, wake })];
     if starts {
+        // A delegated task's status follows its agent, which is at it again.
+        let own = own_task(state, agent).and_then(|own| state.branch.tasks.tasks.get(&own.task));
+        if let Some(task) = own.filter(|task| task.status == Status::Completed) {
+            let task = Task { status: Status::InProgress, ..task.clone() };
+            let tasks = vec![task];
+            events.push(control(BranchEvent::TasksWritten { by: Sender::Stead, tasks }));
+        }
         events.push(control(BranchEvent::TurnStarted { path: to.clone() }));
     }
     let receipt = Receipt {

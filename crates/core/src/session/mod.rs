@@ -1,7 +1,9 @@
 //! The root session's aggregate: its state, its commands and the two functions over them.
 
 mod command;
+mod copies;
 mod decide;
+mod delegate;
 mod message;
 mod person;
 mod replay;
@@ -11,6 +13,7 @@ mod tasks;
 mod turn;
 
 pub use command::{Command, Decision, Outcomes, Planned};
+pub use copies::{applicable, idle_layout, reviewable};
 pub use decide::decide;
 pub use message::interrupt;
 pub use replay::{live, replay};

@@ -2,7 +2,6 @@
 
 use super::command::Decision;
 use super::decide::{control, done, world};
-use super::spawn;
 use super::state::State;
 use crate::event::{BranchEvent, WorldEvent};
 use crate::id::{PermissionId, Position};
@@ -65,14 +64,14 @@ pub(super) fn rewind(state: &State, to: Position, stable: bool) -> Result<Decisi
         )
         .hint(format!("`stead stop {}` ends its turn", busy.path)));
     }
-    // The batch that starts a session ends at its fifth event and is never left behind.
-    if to < spawn::FIRST_BATCH || to > state.tip || !stable {
+    let first = state.first_batch().unwrap_or(Position::MAX);
+    if to < first || to > state.tip || !stable {
         return Err(Refusal::new(
             RefusalKind::NotFound,
             format!("position {to} is not the end of a batch of this session"),
         ));
     }
-    if to > spawn::FIRST_BATCH && state.root_worked(to) {
+    if to > first && state.root_worked(to) {
         return Err(Refusal::new(
             RefusalKind::WrongState,
             format!("position {to} is inside a turn of /root"),

@@ -50,7 +50,7 @@ pub fn replay(log: &[Envelope]) -> State {
     }
     let roster = &mut state.branch.roster;
     for envelope in log {
-        if let Event::Branch(BranchEvent::AgentPublished { path }) = &envelope.event
+        if let Event::Branch(BranchEvent::AgentPublished { path, .. }) = &envelope.event
             && roster.at(path).is_none()
         {
             let fate = || "a rewind left it behind".to_owned();

@@ -1,19 +1,21 @@
 //! Start of a session, and spawning as a transaction (A4): reserve, then publish or refuse.
 
+use std::collections::BTreeSet;
+
 use super::command::{Decision, Outcomes, Planned};
 use super::decide::{control, conversation, done, world};
+use super::delegate;
 use super::state::State;
+use crate::delegated::{AdmittedCopy, Delegated, FIRST_TASK};
 use crate::event::{BranchEvent, DriverSpec, MailKind, Sender, SessionStarted, Stream, WorldEvent};
-use crate::id::{BodyRef, CallId, Position, RoleName, SessionId, TurnId};
-use crate::layout::AbsoluteDir;
+use crate::id::{BodyRef, CallId, Position, RoleName, SessionId, TaskId, TurnId};
+use crate::layout::{AbsoluteDir, Placement, Root};
 use crate::line;
 use crate::mail::LONGEST_BODY;
 use crate::path::AgentPath;
 use crate::refusal::{Refusal, RefusalKind};
-use crate::roster::Standing;
-
-/// The position at which the batch that starts a session ends.
-pub(super) const FIRST_BATCH: Position = 5;
+use crate::roster::{Agent, Standing};
+use crate::task::{Owner, Status, Task};
 
 pub(super) fn start(
     state: &State,
@@ -21,6 +23,7 @@ pub(super) fn start(
     driver: DriverSpec,
     directory: AbsoluteDir,
     message: BodyRef,
+    title: &str,
 ) -> Result<Decision, Refusal> {
     if state.world.started.is_some() || state.tip != 0 {
         return Err(Refusal::new(
@@ -35,13 +38,12 @@ pub(super) fn start(
     if !(1..=64).contains(&started.capacity) {
         return Err(Refusal::new(RefusalKind::InvalidArgument, "a session's capacity is 1 to 64"));
     }
-    check_roots(&started)?;
+    check_roots(&started.roots)?;
     check_text("the message", message)?;
     let id = started.session.clone();
     let path = AgentPath::root();
-    let turn = TurnId(4);
-    let events = vec![
-        world(WorldEvent::SessionStarted(started)),
+    let (placement, roots) = (started.placement, started.roots.clone());
+    let reserve = |task| {
         control(BranchEvent::AgentReserved {
             agent: id.clone(),
             path: path.clone(),
@@ -50,8 +52,32 @@ pub(super) fn start(
             directory,
             message,
             call: None,
-        }),
-        control(BranchEvent::AgentPublished { path: path.clone() }),
+            task,
+        })
+    };
+    if placement == Placement::PrivateCopies {
+        let title = delegate::check_title(title)?;
+        let events = vec![
+            world(WorldEvent::SessionStarted(started)),
+            world(WorldEvent::TasksNumbered { last: FIRST_TASK }),
+            world(WorldEvent::TaskReserved {
+                task: FIRST_TASK,
+                owner: path.clone(),
+                title,
+                blocked_by: BTreeSet::new(),
+                roots,
+            }),
+            reserve(Some(FIRST_TASK)),
+        ];
+        let task = Some(FIRST_TASK);
+        let answer = Outcomes::Reserved { path, agent: id, again: false, task };
+        return Ok(Decision { events, answer });
+    }
+    let turn = TurnId(4);
+    let events = vec![
+        world(WorldEvent::SessionStarted(started)),
+        reserve(None),
+        control(BranchEvent::AgentPublished { path: path.clone(), directory: None }),
         control(BranchEvent::TurnStarted { path: path.clone() }),
         conversation(
             &id,
@@ -68,9 +94,9 @@ pub(super) fn start(
 }
 
 /// Roots may not overlap, and slots differ without regard to case (`decisions.md`).
-fn check_roots(started: &SessionStarted) -> Result<(), Refusal> {
-    for (number, root) in started.roots.iter().enumerate() {
-        for other in started.roots.iter().skip(number + 1) {
+pub(super) fn check_roots(roots: &[Root]) -> Result<(), Refusal> {
+    for (number, root) in roots.iter().enumerate() {
+        for other in roots.iter().skip(number + 1) {
             let invalid = |line: String| Err(Refusal::new(RefusalKind::InvalidArgument, line));
             if root.id == other.id {
                 return invalid(format!("two roots have the id {}", root.id));
@@ -129,34 +155,12 @@ pub(super) fn reserve(
     message: BodyRef,
     directory: Option<AbsoluteDir>,
 ) -> Result<Decision, Refusal> {
-    let roster = &state.branch.roster;
-    let parent = roster.find(caller)?;
-    // The same call again has the same effect: one agent.
-    if let Some(call) = &call
-        && let Some(known) = roster
-            .all()
-            .find(|a| a.call.as_ref() == Some(call) && a.path.parent().as_ref() == Some(caller))
-    {
-        let answer =
-            Outcomes::Reserved { path: known.path.clone(), agent: known.id.clone(), again: true };
-        return Ok(Decision { events: Vec::new(), answer });
+    let parent = state.branch.roster.find(caller)?;
+    if let Some(again) = call.as_ref().and_then(|call| reserved_before(state, caller, call)) {
+        return Ok(again);
     }
     check_text("`message`", message)?;
-    if call.is_some() && parent.turn().is_none() {
-        return Err(Refusal::new(
-            RefusalKind::WrongState,
-            format!("the turn of {caller} that asked for an agent has ended"),
-        ));
-    }
-    // An id that ever had a conversation is never given again, rewinds or not.
-    if roster.with_id(&agent).is_some() || state.next_seq(&Stream::Conversation(agent.clone())) > 1
-    {
-        return Err(Refusal::new(RefusalKind::AlreadyExists, format!("the id {agent} is taken")));
-    }
-    check_room(state)?;
-    let path = caller
-        .derive_child(task_name, |path| roster.at(path).is_some())
-        .map_err(|e| Refusal::new(RefusalKind::InvalidArgument, e.to_string()))?;
+    let path = check_new(state, parent, &agent, call.is_some(), task_name)?;
     let reserved = BranchEvent::AgentReserved {
         agent: agent.clone(),
         path: path.clone(),
@@ -165,35 +169,128 @@ pub(super) fn reserve(
         directory: directory.unwrap_or_else(|| parent.directory.clone()),
         message,
         call,
+        task: parent.task,
     };
     Ok(Decision {
         events: vec![control(reserved)],
-        answer: Outcomes::Reserved { path, agent, again: false },
+        answer: Outcomes::Reserved { path, agent, again: false, task: None },
     })
 }
 
-fn preparing<'a>(state: &'a State, path: &AgentPath) -> Result<&'a crate::roster::Agent, Refusal> {
+/// The same call again has the same effect: one agent.
+pub(super) fn reserved_before(
+    state: &State,
+    caller: &AgentPath,
+    call: &CallId,
+) -> Option<Decision> {
+    let known = state
+        .branch
+        .roster
+        .all()
+        .find(|a| a.call.as_ref() == Some(call) && a.path.parent().as_ref() == Some(caller))?;
+    let answer = Outcomes::Reserved {
+        path: known.path.clone(),
+        agent: known.id.clone(),
+        again: true,
+        task: own_task(state, known).map(|own| own.task),
+    };
+    Some(Decision { events: Vec::new(), answer })
+}
+
+/// Whether `parent` may have a new agent now, and its path (A4, A8).
+pub(super) fn check_new(
+    state: &State,
+    parent: &Agent,
+    agent: &SessionId,
+    by_call: bool,
+    name: &str,
+) -> Result<AgentPath, Refusal> {
+    let roster = &state.branch.roster;
+    let caller = &parent.path;
+    if by_call && parent.turn().is_none() {
+        return Err(Refusal::new(
+            RefusalKind::WrongState,
+            format!("the turn of {caller} that asked for an agent has ended"),
+        ));
+    }
+    // An id that ever had a conversation is never given again, rewinds or not.
+    if roster.with_id(agent).is_some() || state.next_seq(&Stream::Conversation(agent.clone())) > 1 {
+        return Err(Refusal::new(RefusalKind::AlreadyExists, format!("the id {agent} is taken")));
+    }
+    check_room(state)?;
+    caller
+        .derive_child(name, |path| roster.at(path).is_some())
+        .map_err(|e| Refusal::new(RefusalKind::InvalidArgument, e.to_string()))
+}
+
+/// The task that this agent was made for, if it was made for one.
+pub(super) fn own_task<'a>(state: &'a State, agent: &Agent) -> Option<&'a Delegated> {
+    let task = state.world.delegated.get(&agent.task?)?;
+    (task.owner == agent.path).then_some(task)
+}
+
+fn preparing<'a>(state: &'a State, path: &AgentPath) -> Result<&'a Agent, Refusal> {
     state.branch.roster.at(path).filter(|a| a.standing == Standing::Preparing).ok_or_else(|| {
         Refusal::new(RefusalKind::WrongState, format!("{path} is not being prepared"))
     })
 }
 
-pub(super) fn publish(state: &State, path: &AgentPath) -> Result<Decision, Refusal> {
+pub(super) fn publish(
+    state: &State,
+    path: &AgentPath,
+    copies: Vec<AdmittedCopy>,
+) -> Result<Decision, Refusal> {
     let agent = preparing(state, path)?;
-    let turn = TurnId(state.tip + 2);
-    let from = path.parent().map_or(Sender::Person, Sender::Agent);
-    let heard =
-        BranchEvent::Heard { turn, from, mail: None, sort: MailKind::Mail, body: agent.message };
-    let events: Vec<Planned> = vec![
-        control(BranchEvent::AgentPublished { path: path.clone() }),
-        control(BranchEvent::TurnStarted { path: path.clone() }),
-        conversation(&agent.id, heard),
-    ];
+    let own = own_task(state, agent);
+    let wanted = own.map(|own| own.roots.as_slice()).unwrap_or_default();
+    if !wanted.iter().map(|root| &root.slot).eq(copies.iter().map(|made| &made.slot)) {
+        return Err(Refusal::new(
+            RefusalKind::WrongState,
+            format!("the copies made for {path} are not those of its layout"),
+        ));
+    }
+    let directory = copies.first().map(|primary| primary.directory.clone());
+    let mut events = vec![control(BranchEvent::AgentPublished { path: path.clone(), directory })];
+    if let Some(own) = own {
+        events.push(world(WorldEvent::TaskAdmitted { task: own.task, copies }));
+        // What was completed meanwhile blocks nothing.
+        let open = |id: &&TaskId| {
+            state.branch.tasks.tasks.get(id).is_some_and(|t| t.status != Status::Completed)
+        };
+        let task = Task {
+            id: own.task,
+            subject: own.title.clone(),
+            description: String::new(),
+            status: Status::InProgress,
+            owner: Owner::of(Some(path)),
+            blocked_by: own.blocked_by.iter().filter(open).copied().collect(),
+        };
+        events.push(control(BranchEvent::TasksWritten { by: Sender::Stead, tasks: vec![task] }));
+    }
+    let before = Position::try_from(events.len()).unwrap_or(Position::MAX);
+    let turn = TurnId(state.tip.saturating_add(before).saturating_add(1));
+    let (from, sort) = match path.parent() {
+        Some(parent) => (Sender::Agent(parent), MailKind::Mail),
+        None => (Sender::Person, MailKind::User),
+    };
+    events.push(control(BranchEvent::TurnStarted { path: path.clone() }));
+    events.push(conversation(
+        &agent.id,
+        BranchEvent::Heard { turn, from, mail: None, sort, body: agent.message },
+    ));
     Ok(Decision { events, answer: Outcomes::Started { path: path.clone(), turn } })
 }
 
 pub(super) fn refuse(state: &State, path: &AgentPath, reason: &str) -> Result<Decision, Refusal> {
-    preparing(state, path)?;
+    let agent = preparing(state, path)?;
+    Ok(done(refusal_events(state, agent, reason)))
+}
+
+/// What drops a reservation: the agent's, and its task's if it has one of its own.
+pub(super) fn refusal_events(state: &State, agent: &Agent, reason: &str) -> Vec<Planned> {
     let reason = line::brief(reason);
-    Ok(done(vec![control(BranchEvent::AgentRefused { path: path.clone(), reason })]))
+    let task = own_task(state, agent)
+        .map(|own| WorldEvent::TaskRefused { task: own.task, reason: reason.clone() });
+    let refused = BranchEvent::AgentRefused { path: agent.path.clone(), reason };
+    std::iter::once(control(refused)).chain(task.map(world)).collect()
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::delegated::{self, Delegated};
 use crate::event::{BranchEvent, Envelope, Event, SessionStarted, Stream, WorldEvent};
 use crate::id::{MailId, PermissionId, Position, TaskId, TurnId};
 use crate::mail::Mail;
@@ -35,6 +36,8 @@ pub struct World {
     pub plan_ceiling: bool,
     /// The highest task number ever used.
     pub last_task: TaskId,
+    /// The tasks that have an agent of their own.
+    pub delegated: BTreeMap<TaskId, Delegated>,
     /// What the person allowed for the session.
     pub grants: Vec<Grant>,
     /// Every rewind: its own position and where the branch went on from, oldest first.
@@ -99,6 +102,13 @@ impl State {
         self.root_turns.range(..=at).next_back().is_some_and(|(_, begins)| *begins)
     }
 
+    /// The position at which the batch that began `/root`'s first turn ended: it is never left
+    /// behind. None before.
+    pub(super) fn first_batch(&self) -> Option<Position> {
+        // What the turn heard first stands right behind its beginning.
+        self.root_turns.keys().next().map(|began| began + 1)
+    }
+
     /// The number that the next event of `stream` gets.
     pub fn next_seq(&self, stream: &Stream) -> u64 {
         self.seqs.get(stream).map_or(1, |seq| seq + 1)
@@ -117,6 +127,7 @@ impl State {
 
 impl World {
     pub(super) fn evolve(&mut self, position: Position, event: &WorldEvent) {
+        delegated::evolve(&mut self.delegated, position, event);
         match event {
             WorldEvent::SessionStarted(started) => {
                 self.mode = Some(started.mode);
@@ -134,6 +145,14 @@ impl World {
                 }
             }
             WorldEvent::Rewound { to } => self.rewinds.push((position, *to)),
+            WorldEvent::TaskReserved { .. }
+            | WorldEvent::TaskAdmitted { .. }
+            | WorldEvent::TaskRefused { .. }
+            | WorldEvent::TaskSettled { .. }
+            | WorldEvent::CopyReviewed { .. }
+            | WorldEvent::ApplyBegun { .. }
+            | WorldEvent::ApplyEnded { .. }
+            | WorldEvent::CopyDiscarded { .. } => {}
         }
     }
 }
@@ -141,7 +160,16 @@ impl World {
 impl Branch {
     pub(super) fn evolve(&mut self, position: Position, stream: &Stream, event: &BranchEvent) {
         match event {
-            BranchEvent::AgentReserved { agent, path, role, driver, directory, message, call } => {
+            BranchEvent::AgentReserved {
+                agent,
+                path,
+                role,
+                driver,
+                directory,
+                message,
+                call,
+                task,
+            } => {
                 self.roster.gone.remove(path);
                 self.roster.paths.insert(agent.clone(), path.clone());
                 self.roster.agents.insert(
@@ -154,6 +182,7 @@ impl Branch {
                         directory: directory.clone(),
                         message: *message,
                         call: call.clone(),
+                        task: *task,
                         standing: Standing::Preparing,
                         unread: std::collections::VecDeque::new(),
                         last: None,
@@ -162,9 +191,12 @@ impl Branch {
                     },
                 );
             }
-            BranchEvent::AgentPublished { path } => {
-                self.with(path, |agent| agent.standing = Standing::Idle);
-            }
+            BranchEvent::AgentPublished { path, directory } => self.with(path, |agent| {
+                agent.standing = Standing::Idle;
+                if let Some(directory) = directory {
+                    agent.directory = directory.clone();
+                }
+            }),
             BranchEvent::AgentRefused { path, reason } => {
                 if let Some(agent) = self.roster.agents.remove(path) {
                     self.roster.paths.remove(&agent.id);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use super::command::{Decision, Outcomes};
 use super::decide::{control, world};
 use super::state::State;
+use crate::delegated::FIRST_TASK;
 use crate::event::{BranchEvent, Sender, WorldEvent};
 use crate::path::AgentPath;
 use crate::refusal::{Refusal, RefusalKind};
@@ -36,6 +37,9 @@ pub(super) fn write(
     let mut numbers = BTreeSet::new();
     let used = state.world.last_task;
     if !changes.is_empty() {
+        for change in &changes {
+            follows_its_agent(state, change)?;
+        }
         let exists = |path: &AgentPath| roster.find(path).is_ok();
         let (tasks, last) = list.write(by.as_ref(), used, &changes, exists)?;
         if last > used {
@@ -77,6 +81,21 @@ pub(super) fn write(
 }
 
 /// The owner as it is stored: in its one spelling, an agent that is published, and no agent's id.
+/// A delegated task's title, status and owner follow its agent. Task 1 is `/root`'s, and settling a
+/// turn never closes it, so its status may be written.
+fn follows_its_agent(state: &State, change: &TaskChange) -> Result<(), Refusal> {
+    let Some(own) = change.id.and_then(|id| state.world.delegated.get(&id)) else { return Ok(()) };
+    let status = change.status.is_some() && own.task != FIRST_TASK;
+    if change.subject.is_none() && change.owner.is_none() && !status {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        RefusalKind::NotAllowed,
+        format!("title, status and owner of task {} follow {}", own.task, own.owner),
+    )
+    .hint("its description and `blocked_by` can be written"))
+}
+
 fn known(roster: &Roster, owner: Owner) -> Result<Owner, Refusal> {
     let owner = Owner::try_from(String::from(owner))
         .map_err(|line| Refusal::new(RefusalKind::InvalidArgument, line))?;

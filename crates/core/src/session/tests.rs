@@ -1,6 +1,7 @@
 //! The rules, shown case by case, and held against random sequences of commands.
 
 mod calls;
+mod delegated;
 mod invariants;
 mod log;
 mod messages;

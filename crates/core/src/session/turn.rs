@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::command::{Decision, Outcomes, Planned};
-use super::decide::{control, conversation, done};
+use super::decide::{control, conversation, done, world};
+use super::spawn::{own_task, refusal_events};
 use super::state::State;
-use crate::event::{BranchEvent, CallFate, MailKind, Outcome, Sender};
+use crate::event::{BranchEvent, CallFate, MailKind, Outcome, Sender, WorldEvent};
 use crate::id::{BodyRef, CallId, PermissionId, TurnId};
 use crate::line;
 use crate::path::AgentPath;
@@ -183,6 +184,9 @@ fn settlement_events(
             control(BranchEvent::PermissionSettled { id: r.id, answer: Answer::Withdrawn })
         }),
     );
+    if let Some(own) = own_task(state, agent) {
+        events.push(world(WorldEvent::TaskSettled { task: own.task, outcome }));
+    }
     events.push(control(BranchEvent::TurnSettled {
         path: path.clone(),
         turn,
@@ -225,10 +229,7 @@ pub(super) fn recover(state: &State, reason: &str, report: BodyRef) -> Decision 
             Standing::Idle => {}
             Standing::Preparing => {
                 reservations += 1;
-                events.push(control(BranchEvent::AgentRefused {
-                    path: agent.path.clone(),
-                    reason: line::brief(reason),
-                }));
+                events.extend(refusal_events(state, agent, reason));
             }
             Standing::Active(turn) => {
                 turns += 1;

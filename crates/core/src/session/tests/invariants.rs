@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::log::Log;
+use crate::delegated::{ApplyOutcome, FIRST_TASK, Review};
 use crate::event::{BranchEvent, Envelope, Event, MailKind, Outcome, Sender, Stream, WorldEvent};
-use crate::id::{BodyRef, CallId, MailId, PermissionId, SessionId, TaskId, TurnId};
+use crate::id::{
+    ApplyId, BodyRef, CallId, Digest, MailId, PermissionId, SessionId, SlotName, TaskId, TurnId,
+};
 use crate::path::AgentPath;
 use crate::roster::Standing;
 use crate::task::{Owner, Status};
@@ -15,6 +18,7 @@ pub(super) fn check(log: &Log) {
     roster(log);
     Walk::default().generation(log);
     tasks(log);
+    delegated(log);
 }
 
 /// Positions and seqs begin at 1 and have no gap.
@@ -99,7 +103,7 @@ impl<'a> Walk<'a> {
                 assert!(self.taken.values().all(|(id, _)| *id != agent), "{agent} twice");
                 assert!(self.taken.insert(path, (agent, false)).is_none(), "{path} twice");
             }
-            BranchEvent::AgentPublished { path } => {
+            BranchEvent::AgentPublished { path, .. } => {
                 let (_, published) = self.taken.get_mut(path).unwrap();
                 assert!(!std::mem::replace(published, true));
             }
@@ -219,6 +223,12 @@ fn tasks(log: &Log) {
             _ => {}
         }
     }
+    // A delegated task has its number from its reservation on, and is listed from admission on.
+    for envelope in &log.log {
+        if let Event::World(WorldEvent::TaskReserved { task, .. }) = &envelope.event {
+            ever.insert(*task);
+        }
+    }
     assert!(
         ever.iter().eq((1..=log.state.world.last_task.0).map(TaskId).collect::<Vec<_>>().iter())
     );
@@ -244,5 +254,71 @@ fn tasks(log: &Log) {
     }
     for owner in list.notes.keys() {
         assert!(there(owner) && list.has_open(owner), "a note of {owner:?}");
+    }
+}
+
+/// A delegated task is admitted with all its copies or leaves nothing, only what was reviewed is
+/// applied, one apply at a time, each ends once, and nothing of it happens while somebody works in
+/// its layout.
+fn delegated(log: &Log) {
+    let mut applying: BTreeMap<(TaskId, &SlotName), (ApplyId, Digest)> = BTreeMap::new();
+    let mut shown: BTreeMap<(TaskId, &SlotName), &Review> = BTreeMap::new();
+    let mut applied: BTreeSet<(TaskId, &SlotName, Digest, Digest)> = BTreeSet::new();
+    let mut gone = BTreeSet::new();
+    let mut left_behind = 0;
+    for envelope in &log.log {
+        match &envelope.event {
+            Event::World(WorldEvent::CopyReviewed { task, slot, review }) => {
+                assert!(!gone.contains(&(*task, slot)));
+                assert!(!applying.contains_key(&(*task, slot)));
+                shown.insert((*task, slot), review);
+            }
+            Event::World(WorldEvent::ApplyBegun { task, slot, snapshot }) => {
+                assert!(!gone.contains(&(*task, slot)));
+                let review = shown[&(*task, slot)];
+                assert_eq!(review.snapshot, *snapshot);
+                assert!(!applied.contains(&(*task, slot, review.base, *snapshot)), "twice");
+                let id = ApplyId(envelope.position);
+                assert!(applying.insert((*task, slot), (id, *snapshot)).is_none());
+            }
+            Event::World(WorldEvent::ApplyEnded { task, slot, apply, snapshot, outcome }) => {
+                assert_eq!(applying.remove(&(*task, slot)), Some((*apply, *snapshot)));
+                if matches!(outcome, ApplyOutcome::Applied { .. }) {
+                    applied.insert((*task, slot, shown[&(*task, slot)].base, *snapshot));
+                }
+            }
+            Event::World(WorldEvent::CopyDiscarded { task, slot }) => {
+                assert!(!applying.contains_key(&(*task, slot)));
+                assert!(gone.insert((*task, slot)), "{slot} of {task} discarded twice");
+            }
+            Event::World(WorldEvent::Rewound { .. }) => left_behind += 1,
+            _ => {}
+        }
+    }
+    for own in log.state.world.delegated.values() {
+        let slots = own.roots.iter().map(|root| &root.slot).collect::<BTreeSet<_>>();
+        if own.admitted {
+            assert!(slots.iter().copied().eq(own.copies.keys()), "{own:?}");
+        } else {
+            assert!(own.copies.is_empty());
+            let agent = log.state.branch.roster.at(&own.owner).unwrap();
+            assert_eq!((agent.standing, agent.task), (Standing::Preparing, Some(own.task)));
+        }
+        for (slot, copy) in &own.copies {
+            let under_way = applying.get(&(own.task, slot)).map(|(id, _)| *id);
+            assert_eq!(copy.applying, under_way);
+            assert_eq!(copy.discarded, gone.contains(&(own.task, slot)));
+        }
+        // On the branch it was made on it is listed, and follows its agent.
+        if left_behind == 0 && own.admitted {
+            let task = &log.state.branch.tasks.tasks[&own.task];
+            let agent = log.state.branch.roster.at(&own.owner).unwrap();
+            if own.task != FIRST_TASK {
+                assert_eq!(task.owner, Owner::Agent(own.owner.clone()));
+                let completed = agent.turn().is_none()
+                    && agent.last.as_ref().is_some_and(|l| l.outcome == Outcome::Completed);
+                assert_eq!(task.status == Status::Completed, completed, "{task:?} {agent:?}");
+            }
+        }
     }
 }

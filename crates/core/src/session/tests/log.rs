@@ -1,5 +1,6 @@
 //! A log in memory: decides commands, appends what they come to and folds it in.
 
+use crate::delegated::AdmittedCopy;
 use crate::event::{BranchEvent, DriverSpec, Envelope, Event, Outcome, SessionStarted, Stream};
 use crate::id::{
     BodyRef, CallId, Digest, MailId, PermissionId, RootId, SessionId, SlotName, TaskId, Timestamp,
@@ -77,7 +78,16 @@ pub(super) fn start(started: SessionStarted) -> Command {
         driver: driver(),
         directory: directory("/w/app"),
         message: body("build it"),
+        title: "Build it".to_owned(),
     }
+}
+
+/// A session whose agents work in private copies of two roots, one of them read-only.
+pub(super) fn started_in_copies(capacity: u16) -> SessionStarted {
+    let mut started = started(capacity);
+    started.placement = Placement::PrivateCopies;
+    started.roots.push(Root { access: Access::Read, ..root("lib", "/w/lib") });
+    started
 }
 
 impl Log {
@@ -85,6 +95,14 @@ impl Log {
     pub(super) fn new(capacity: u16) -> Self {
         let mut log = Self::default();
         log.ok(start(started(capacity)));
+        log
+    }
+
+    /// A session with private copies, in the middle of `/root`'s first turn.
+    pub(super) fn in_copies(capacity: u16) -> Self {
+        let mut log = Self::default();
+        log.ok(start(started_in_copies(capacity)));
+        log.publish(&AgentPath::root());
         log
     }
 
@@ -167,10 +185,21 @@ impl Log {
     }
 
     pub(super) fn publish(&mut self, path: &AgentPath) -> TurnId {
-        match self.ok(Command::Publish { path: path.clone() }) {
+        match self.ok(Command::Publish { path: path.clone(), copies: self.copies_for(path) }) {
             Outcomes::Started { turn, .. } => turn,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// The copies that admission would make for a reserved agent.
+    pub(super) fn copies_for(&self, path: &AgentPath) -> Vec<AdmittedCopy> {
+        let own = self.state.world.delegated.values().find(|d| d.owner == *path && !d.admitted);
+        let copy = |task: TaskId, root: &Root| AdmittedCopy {
+            slot: root.slot.clone(),
+            directory: directory(&format!("/home/copies/{task}/{}", root.slot)),
+            base: body(&format!("base {task} {}", root.slot)).digest,
+        };
+        own.map(|d| d.roots.iter().map(|root| copy(d.task, root)).collect()).unwrap_or_default()
     }
 
     /// Reserves and publishes; the new agent's path.

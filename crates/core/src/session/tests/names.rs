@@ -45,7 +45,10 @@ fn agents_3_agents_4_agents_25_a_reservation_takes_its_path_and_is_seen_by_nobod
     assert!(log.send("/root", "/root/x", false).is_ok() && log.send("/root", "x-2", false).is_ok());
     assert_eq!(log.state.branch.roster.published().count(), 3);
     // What was published cannot be published again, nor taken back.
-    assert_eq!(log.refused(Command::Publish { path: a.clone() }), RefusalKind::WrongState);
+    assert_eq!(
+        log.refused(Command::Publish { path: a.clone(), copies: Vec::new() }),
+        RefusalKind::WrongState
+    );
     let refuse = Command::Refuse { path: a, reason: "late".to_owned() };
     assert_eq!(log.refused(refuse), RefusalKind::WrongState);
 }
@@ -114,7 +117,10 @@ fn a_start_that_cannot_be_leaves_an_empty_log() {
     for started in bad {
         assert_eq!(log.refused(start(started)), RefusalKind::InvalidArgument);
     }
-    assert_eq!(log.refused(Command::Publish { path: path("/root") }), RefusalKind::NotFound);
+    assert_eq!(
+        log.refused(Command::Publish { path: path("/root"), copies: Vec::new() }),
+        RefusalKind::NotFound
+    );
     log.ok(start(started(8)));
     assert_eq!(log.refused(start(started(8))), RefusalKind::AlreadyExists);
     assert_eq!(log.turn("/root").0, 4);
@@ -150,7 +156,7 @@ fn the_same_call_again_is_the_same_agent() {
     };
     let first = log.ok(again("a", "x"));
     let Outcomes::Reserved { path: at, again: false, .. } = first else { panic!("{first:?}") };
-    let same = Outcomes::Reserved { path: at.clone(), agent: id("a"), again: true };
+    let same = Outcomes::Reserved { path: at.clone(), agent: id("a"), again: true, task: None };
     assert_eq!(log.ok(again("b", "other")), same);
     log.publish(&at);
     log.complete("/root/x");

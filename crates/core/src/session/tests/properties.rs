@@ -17,8 +17,14 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 1..LONGEST)
 }
 
+/// A session of either placement.
+fn session(capacity: u16, copies: bool) -> Log {
+    if copies { Log::in_copies(capacity) } else { Log::new(capacity) }
+}
+
 fn run(capacity: u16, steps: &[Step]) -> Log {
-    let mut log = Log::new(capacity);
+    // Half of them, by something that the steps say.
+    let mut log = session(capacity, steps.len() % 2 == 0);
     for step in steps {
         let command = step.on(&log);
         let _ = log.give(command);
@@ -41,8 +47,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(CASES))]
 
     #[test]
-    fn no_sequence_of_commands_breaks_what_holds(capacity in 1_u16..5, steps in steps()) {
-        let mut log = Log::new(capacity);
+    fn no_sequence_of_commands_breaks_what_holds(
+        capacity in 1_u16..5,
+        copies in any::<bool>(),
+        steps in steps(),
+    ) {
+        let mut log = session(capacity, copies);
         check(&log);
         for step in steps {
             let command = step.on(&log);

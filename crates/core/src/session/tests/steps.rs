@@ -3,9 +3,10 @@
 
 use proptest::prelude::*;
 
-use super::log::{Log, body, call, id, path};
+use super::log::{Log, body, call, id, path, root};
+use crate::delegated::{ApplyOutcome, PrivateCopy, Review};
 use crate::event::{BranchEvent, Event, Outcome};
-use crate::id::{BodyRef, PermissionId, TaskId, TurnId};
+use crate::id::{ApplyId, BodyRef, PermissionId, SlotName, TaskId, TurnId};
 use crate::path::AgentPath;
 use crate::permission::{Answer, Deed, Mode};
 use crate::roster::Agent;
@@ -26,6 +27,11 @@ pub(super) struct Change {
 #[derive(Debug, Clone)]
 pub(super) enum Step {
     Reserve { caller: u8, name: u8, call: u8, old_id: bool, empty: bool },
+    Propose { caller: u8, name: u8, call: u8, roots: u8, blocked_by: Option<u8> },
+    Review { task: u8, slot: u8, snapshot: u8, stale: bool },
+    BeginApply { task: u8, slot: u8 },
+    EndApply { task: u8, slot: u8, outcome: u8, stale: bool },
+    Discard { task: u8, slot: Option<u8> },
     Publish { agent: u8 },
     Refuse { agent: u8 },
     Send { from: u8, target: u8, relative: bool, wake: bool, empty: bool },
@@ -65,6 +71,19 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
         10 => (n(), 0..4_u8, 0..6_u8, rarely(), rarely()).prop_map(
             |(caller, name, call, old_id, empty)| Step::Reserve { caller, name, call, old_id, empty }
         ),
+        6 => (n(), 0..4_u8, 0..6_u8, 0..8_u8, prop::option::weighted(0.2, n())).prop_map(
+            |(caller, name, call, roots, blocked_by)| Step::Propose {
+                caller, name, call, roots, blocked_by,
+            }
+        ),
+        6 => (n(), n(), 0..3_u8, rarely()).prop_map(
+            |(task, slot, snapshot, stale)| Step::Review { task, slot, snapshot, stale }
+        ),
+        6 => (n(), n()).prop_map(|(task, slot)| Step::BeginApply { task, slot }),
+        6 => (n(), n(), 0..4_u8, rarely()).prop_map(
+            |(task, slot, outcome, stale)| Step::EndApply { task, slot, outcome, stale }
+        ),
+        1 => (n(), prop::option::of(n())).prop_map(|(task, slot)| Step::Discard { task, slot }),
         10 => n().prop_map(|agent| Step::Publish { agent }),
         2 => n().prop_map(|agent| Step::Refuse { agent }),
         10 => (n(), n(), any::<bool>(), any::<bool>(), rarely()).prop_map(
@@ -119,6 +138,21 @@ fn preparing(log: &Log, number: u8) -> Option<AgentPath> {
         all.filter(|a| !a.is_published()).map(|a| a.path.clone()).collect();
     // Now and then somebody who is not being prepared.
     if number > 240 { Some(any_path(log, number)) } else { pick(&reserved, number) }
+}
+
+/// A copy, by its task and slot; one that is being applied, or any.
+fn copy(log: &Log, task: u8, slot: u8, applying: bool) -> Option<(TaskId, SlotName, PrivateCopy)> {
+    let all: Vec<(TaskId, SlotName, PrivateCopy)> = log
+        .state
+        .world
+        .delegated
+        .values()
+        .flat_map(|own| {
+            own.copies.iter().map(|(slot, copy)| (own.task, slot.clone(), copy.clone()))
+        })
+        .filter(|(_, _, copy)| !applying || copy.applying.is_some())
+        .collect();
+    pick(&all, task.wrapping_add(slot))
 }
 
 /// What happens where nothing is there for a step: the person wakes somebody.
@@ -188,8 +222,75 @@ impl Step {
                     directory: None,
                 }
             }
+            Self::Propose { caller, name, call: number, roots, blocked_by } => {
+                let working = in_turn(log, caller / 2, false).map(|(path, ..)| path);
+                let started = log.state.world.started.as_ref().unwrap();
+                let all = &started.roots;
+                let roots = match roots {
+                    0..4 => None,
+                    4 => Some(all.iter().take(1).cloned().collect()),
+                    5 => Some(vec![root("inner", "/w/app/inner")]),
+                    6 => Some(vec![root("lib", "/w/lib")]),
+                    _ => Some(vec![root("a", "/w/app"), root("b", "/w/app/inner")]),
+                };
+                Command::Propose {
+                    caller: working
+                        .filter(|_| caller % 8 > 0)
+                        .unwrap_or_else(|| any_path(log, caller)),
+                    agent: id(&format!("agent-{}", log.log.len())),
+                    call: call(&format!("c{number}")),
+                    title: ["x", "Fix it", "", "x-2"][usize::from(name)].to_owned(),
+                    role: None,
+                    message: text(false, log),
+                    roots,
+                    blocked_by: blocked_by
+                        .map(|n| TaskId(u32::from(n) % (log.state.world.last_task.0 + 2)))
+                        .into_iter()
+                        .collect(),
+                }
+            }
+            Self::Review { task, slot, snapshot, stale } => match copy(log, task, slot, false) {
+                Some((task, slot, copy)) => Command::Review {
+                    task,
+                    slot,
+                    review: Review {
+                        snapshot: body(&format!("snapshot {snapshot}")).digest,
+                        base: if stale { body("elsewhere").digest } else { copy.base },
+                        checkout: None,
+                    },
+                    since: if snapshot == 2 && stale { 0 } else { log.state.tip },
+                },
+                None => wake(log, task),
+            },
+            Self::BeginApply { task, slot } => match copy(log, task, slot, false) {
+                Some((task, slot, _)) => Command::BeginApply { task, slot },
+                None => wake(log, task),
+            },
+            Self::EndApply { task, slot, outcome, stale } => match copy(log, task, slot, true) {
+                Some((task, slot, copy)) => Command::EndApply {
+                    task,
+                    slot,
+                    apply: copy.applying.filter(|_| !stale).unwrap_or(ApplyId(2)),
+                    outcome: match outcome {
+                        0 | 1 => ApplyOutcome::Applied {
+                            base: body(&format!("base at {}", log.log.len())).digest,
+                            paths: 1,
+                        },
+                        2 => ApplyOutcome::RolledBack { cause: "full".to_owned(), rescue: None },
+                        _ => ApplyOutcome::RecoveryNeeded {
+                            cause: "odd".to_owned(),
+                            rescue: "/h/rescue".to_owned(),
+                        },
+                    },
+                },
+                None => Self::BeginApply { task, slot }.on(log),
+            },
+            Self::Discard { task, slot } => match copy(log, task, slot.unwrap_or(0), false) {
+                Some((task, name, _)) => Command::Discard { task, slot: slot.map(|_| name) },
+                None => wake(log, task),
+            },
             Self::Publish { agent } => match preparing(log, agent) {
-                Some(path) => Command::Publish { path },
+                Some(path) => Command::Publish { copies: log.copies_for(&path), path },
                 None => wake(log, agent),
             },
             Self::Refuse { agent } => match preparing(log, agent) {

@@ -5,16 +5,23 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::log::{call, directory, driver, id, path, root, started};
+use crate::delegated::{AdmittedCopy, ApplyOutcome, Checkout, Review};
 use crate::event::{
     BranchEvent, CallFate, DriverSpec, EVENT_VERSION, Event, MailKind, Outcome, Sender,
     StoredEvent, Unreadable, WorldEvent,
 };
-use crate::id::{BodyRef, Digest, Label, MailId, PermissionId, RoleName, TaskId, TurnId};
+use crate::id::{
+    ApplyId, BodyRef, Digest, Label, MailId, PermissionId, RoleName, SlotName, TaskId, TurnId,
+};
 use crate::layout::RootIdentity;
 use crate::permission::{Answer, Deed, Mode};
 use crate::task::{Owner, Status, Task};
 
 const DIGEST: &str = "0707070707070707070707070707070707070707070707070707070707070707";
+
+fn slot() -> SlotName {
+    SlotName::parse("app").unwrap()
+}
 
 fn text() -> BodyRef {
     BodyRef { digest: Digest::from_bytes([7; 32]), bytes: 12 }
@@ -28,6 +35,14 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
     let body_json = || json!({"digest": DIGEST, "bytes": 12});
     let branch = |event, kind, body| (Event::Branch(event), "branch", kind, body);
     let world = |event, kind, body| (Event::World(event), "world", kind, body);
+    let ended = |outcome, json: Value| {
+        let (task, apply, snapshot) = (TaskId(2), ApplyId(9), text().digest);
+        world(
+            WorldEvent::ApplyEnded { task, slot: slot(), apply, snapshot, outcome },
+            "apply-ended",
+            json!({"task": 2, "slot": "app", "apply": 9, "snapshot": DIGEST, "outcome": json}),
+        )
+    };
     let root_json = json!({"id": "app", "slot": "app", "directory": "/w/app", "access": "write",
         "identity": {"inode": 7}});
     let mut full = started(8);
@@ -65,6 +80,105 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
             json!({"grant": {"edit": "src/lib.rs"}}),
         ),
         world(WorldEvent::Rewound { to: 9 }, "rewound", json!({"to": 9})),
+        world(
+            WorldEvent::TaskReserved {
+                task: TaskId(2),
+                owner: a(),
+                title: "Fix it".to_owned(),
+                blocked_by: BTreeSet::from([TaskId(1)]),
+                roots: vec![root("app", "/w/app")],
+            },
+            "task-reserved",
+            json!({"task": 2, "owner": "/root/a", "title": "Fix it", "blocked_by": [1],
+                "roots": [root_json]}),
+        ),
+        world(
+            WorldEvent::TaskReserved {
+                task: TaskId(2),
+                owner: a(),
+                title: "Fix it".to_owned(),
+                blocked_by: BTreeSet::new(),
+                roots: Vec::new(),
+            },
+            "task-reserved",
+            json!({"task": 2, "owner": "/root/a", "title": "Fix it"}),
+        ),
+        world(
+            WorldEvent::TaskAdmitted {
+                task: TaskId(2),
+                copies: vec![AdmittedCopy {
+                    slot: slot(),
+                    directory: directory("/h/copies/2/app"),
+                    base: text().digest,
+                }],
+            },
+            "task-admitted",
+            json!({"task": 2, "copies": [
+                {"slot": "app", "directory": "/h/copies/2/app", "base": DIGEST}]}),
+        ),
+        world(
+            WorldEvent::TaskRefused { task: TaskId(2), reason: "no".to_owned() },
+            "task-refused",
+            json!({"task": 2, "reason": "no"}),
+        ),
+        world(
+            WorldEvent::TaskSettled { task: TaskId(2), outcome: Outcome::Completed },
+            "task-settled",
+            json!({"task": 2, "outcome": "completed"}),
+        ),
+        world(
+            WorldEvent::CopyReviewed {
+                task: TaskId(2),
+                slot: slot(),
+                review: Review {
+                    snapshot: text().digest,
+                    base: text().digest,
+                    checkout: Some(Checkout::Branch("refs/heads/main".to_owned())),
+                },
+            },
+            "copy-reviewed",
+            json!({"task": 2, "slot": "app", "review": {"snapshot": DIGEST, "base": DIGEST,
+                "checkout": {"branch": "refs/heads/main"}}}),
+        ),
+        world(
+            WorldEvent::CopyReviewed {
+                task: TaskId(2),
+                slot: slot(),
+                review: Review { snapshot: text().digest, base: text().digest, checkout: None },
+            },
+            "copy-reviewed",
+            json!({"task": 2, "slot": "app", "review": {"snapshot": DIGEST, "base": DIGEST}}),
+        ),
+        world(
+            WorldEvent::ApplyBegun { task: TaskId(2), slot: slot(), snapshot: text().digest },
+            "apply-begun",
+            json!({"task": 2, "slot": "app", "snapshot": DIGEST}),
+        ),
+        ended(
+            ApplyOutcome::Applied { base: text().digest, paths: 3 },
+            json!({"state": "applied", "base": DIGEST, "paths": 3}),
+        ),
+        ended(
+            ApplyOutcome::Refused {
+                reason: "no".to_owned(),
+                conflict: true,
+                paths: vec!["a".to_owned()],
+            },
+            json!({"state": "refused", "reason": "no", "conflict": true, "paths": ["a"]}),
+        ),
+        ended(
+            ApplyOutcome::RolledBack { cause: "full".to_owned(), rescue: None },
+            json!({"state": "rolled-back", "cause": "full"}),
+        ),
+        ended(
+            ApplyOutcome::RecoveryNeeded { cause: "odd".to_owned(), rescue: "/h/r".to_owned() },
+            json!({"state": "recovery-needed", "cause": "odd", "rescue": "/h/r"}),
+        ),
+        world(
+            WorldEvent::CopyDiscarded { task: TaskId(2), slot: slot() },
+            "copy-discarded",
+            json!({"task": 2, "slot": "app"}),
+        ),
         branch(
             BranchEvent::AgentReserved {
                 agent: id("agent-1"),
@@ -74,11 +188,12 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                 directory: directory("/w/app"),
                 message: text(),
                 call: Some(call("call_1")),
+                task: Some(TaskId(2)),
             },
             "agent-reserved",
             json!({"agent": "agent-1", "path": "/root/a", "role": "reviewer",
                 "driver": {"kind": "playbook", "name": "book.toml", "body": body_json()},
-                "directory": "/w/app", "message": body_json(), "call": "call_1"}),
+                "directory": "/w/app", "message": body_json(), "call": "call_1", "task": 2}),
         ),
         branch(
             BranchEvent::AgentReserved {
@@ -89,6 +204,7 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                 directory: directory("/w/app"),
                 message: text(),
                 call: None,
+                task: None,
             },
             "agent-reserved",
             json!({"agent": "agent-1", "path": "/root/a",
@@ -96,9 +212,17 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                 "directory": "/w/app", "message": body_json()}),
         ),
         branch(
-            BranchEvent::AgentPublished { path: a() },
+            BranchEvent::AgentPublished { path: a(), directory: None },
             "agent-published",
             json!({"path": "/root/a"}),
+        ),
+        branch(
+            BranchEvent::AgentPublished {
+                path: a(),
+                directory: Some(directory("/h/copies/2/app")),
+            },
+            "agent-published",
+            json!({"path": "/root/a", "directory": "/h/copies/2/app"}),
         ),
         branch(
             BranchEvent::AgentRefused { path: a(), reason: "no".to_owned() },
@@ -259,7 +383,7 @@ fn every_kind_is_stored_as_it_was_and_reads_back() {
         assert_eq!(event.kind(), kind);
     }
     // serde names every kind it knows: none may be missing above.
-    for (scope, count) in [("world", 5), ("branch", 15)] {
+    for (scope, count) in [("world", 13), ("branch", 15)] {
         let error = Event::decode(&stored(scope, "no-such-kind", 1, "{}")).unwrap_err();
         let message = error.to_string();
         let named: BTreeSet<_> =
