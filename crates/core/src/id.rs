@@ -62,18 +62,14 @@ fn check_portable(kind: &'static str, text: &str) -> Result<(), IdError> {
     Ok(())
 }
 
-fn check_any(_: &'static str, _: &str) -> Result<(), IdError> {
-    Ok(())
-}
-
 macro_rules! name_id {
     ($(#[$meta:meta])* $name:ident, $kind:literal, $longest:literal) => {
-        name_id!(@ check_any, $(#[$meta])* $name, $kind, $longest);
+        name_id!(@ false, $(#[$meta])* $name, $kind, $longest);
     };
     ($(#[$meta:meta])* $name:ident, $kind:literal, $longest:literal, portable) => {
-        name_id!(@ check_portable, $(#[$meta])* $name, $kind, $longest);
+        name_id!(@ true, $(#[$meta])* $name, $kind, $longest);
     };
-    (@ $further:ident, $(#[$meta:meta])* $name:ident, $kind:literal, $longest:literal) => {
+    (@ $portable:literal, $(#[$meta:meta])* $name:ident, $kind:literal, $longest:literal) => {
         $(#[$meta])*
         #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -84,7 +80,10 @@ macro_rules! name_id {
             /// and `-`, beginning with a letter or a digit; so it is safe as one name in a path.
             pub fn parse(text: &str) -> Result<Self, IdError> {
                 check_name($kind, text, $longest)?;
-                $further($kind, text).map(|()| Self(text.to_owned()))
+                if $portable {
+                    check_portable($kind, text)?;
+                }
+                Ok(Self(text.to_owned()))
             }
 
             /// The text.
