@@ -24,7 +24,7 @@ fn session(capacity: u16, copies: bool) -> Log {
 
 fn run(capacity: u16, steps: &[Step]) -> Log {
     // Half of them, by something that the steps say.
-    let mut log = session(capacity, steps.len() % 2 == 0);
+    let mut log = session(capacity, steps.len().is_multiple_of(2));
     for step in steps {
         let command = step.on(&log);
         let _ = log.give(command);
