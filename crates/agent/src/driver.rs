@@ -29,8 +29,11 @@ pub struct Turn {
     pub id: TurnId,
     /// The agent's directory, checked just before the turn.
     pub directory: AbsoluteDir,
-    /// The roots of the session: tools read and write inside them only.
+    /// The folders that the agent uses: tools read and write inside them only. Of an agent with a
+    /// layout these are its private copies.
     pub roots: Vec<Root>,
+    /// What the folders are copies of, in their order; empty: they are the originals.
+    pub originals: Vec<AbsoluteDir>,
     /// The complete environment of every process of the turn.
     pub environment: BTreeMap<OsString, OsString>,
     /// Where the logs of the turn's commands go.

@@ -4,9 +4,11 @@
 //! loop, the protocol faces and the program alike. Every answer is given only after what it says
 //! is durable.
 
-use stead_core::event::CallFate;
-use stead_core::event::{MailKind, Sender};
-use stead_core::id::{CallId, TurnId};
+use std::collections::BTreeSet;
+
+use stead_core::event::{CallFate, MailKind, Sender};
+use stead_core::id::{CallId, SlotName, TaskId, TurnId};
+use stead_core::layout::Access;
 use stead_core::permission::{Answer, Deed};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::task::TaskChange;
@@ -99,6 +101,43 @@ pub enum SessionTool {
     },
     /// List tasks.
     ListTasks,
+    /// Delegate a task to an agent of its own.
+    Propose(Proposal),
+}
+
+/// A task to delegate, as it was proposed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// One line; the agent's address comes from it.
+    pub title: String,
+    /// The whole assignment.
+    pub message: String,
+    /// The role, if not the caller's.
+    pub role: Option<String>,
+    /// The tasks that must be completed first.
+    pub blocked_by: BTreeSet<TaskId>,
+    /// What it may use; none: all of the session's roots. The primary comes first.
+    pub layout: Option<Vec<Route>>,
+}
+
+/// One root of a proposed layout; nobody has looked at it yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Where it is.
+    pub source: Source,
+    /// Its slot.
+    pub slot: SlotName,
+    /// What the task may do in it.
+    pub access: Access,
+}
+
+/// How a layout names a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// By its path.
+    Folder(String),
+    /// By the URI of an earlier admission; never read as a path.
+    Uri(String),
 }
 
 /// What a turn asks of its session.

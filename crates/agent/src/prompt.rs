@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use stead_core::event::{CallFate, MailKind, Sender};
 use stead_core::id::CallId;
-use stead_core::layout::{Access, Root};
+use stead_core::layout::Access;
 use stead_core::mail::INLINE_RESULT;
 use stead_model::ToolResult;
 
@@ -15,7 +15,7 @@ use crate::tools::display;
 pub(crate) fn instructions(turn: &Turn) -> String {
     let path = &turn.path;
     let directory = display(turn.directory.as_path());
-    let roots: String = turn.roots.iter().map(root).collect();
+    let roots = root_map(turn);
     let end = match path.parent() {
         Some(parent) => format!("ends your turn and goes to {parent} as your RESULT"),
         None => "ends your turn and is what the person reads".to_owned(),
@@ -26,7 +26,6 @@ pub(crate) fn instructions(turn: &Turn) -> String {
 
 Your directory is {directory}. Relative paths and every command start there; a `cd` lasts for its \
          command only.
-The working roots:
 {roots}
 Agents are addressed by path; /root speaks with the person. A target that begins with `/` is a \
          whole path, any other is below you: `x` means {path}/x. Names are never guessed: use the \
@@ -38,12 +37,38 @@ Your last message, the one without a call, {end}. Commands that you started end 
     )
 }
 
-fn root(root: &Root) -> String {
-    let access = match root.access {
-        Access::Read => "read only",
-        Access::Write => "read and write",
-    };
-    format!("- {}: {} ({access})\n", root.slot, display(root.directory.as_path()))
+/// The root map: what an agent reads before anything else (seed 3).
+fn root_map(turn: &Turn) -> String {
+    let copies = !turn.originals.is_empty();
+    let mut map = String::from(if copies {
+        "Your folders are private copies; write nowhere else:\n"
+    } else {
+        "The working roots:\n"
+    });
+    let mut originals = turn.originals.iter();
+    for (number, root) in turn.roots.iter().enumerate() {
+        let access = match root.access {
+            Access::Read => "read only",
+            Access::Write => "read and write",
+        };
+        let primary = if copies && number == 0 { "primary, " } else { "" };
+        let directory = display(root.directory.as_path());
+        let origin = originals
+            .next()
+            .map(|original| {
+                let original = display(original.as_path());
+                format!(", a copy of {original}, {}", root.id.uri())
+            })
+            .unwrap_or_default();
+        map.push_str(&format!("- {}: {directory} ({primary}{access}){origin}\n", root.slot));
+    }
+    if copies {
+        map.push_str(
+            "The person reviews what you change here and brings it into the originals; never work \
+             in an original yourself. If a folder is missing, say so and stop.\n",
+        );
+    }
+    map
 }
 
 /// A sender as models see it.

@@ -37,6 +37,8 @@ pub struct Delegated {
     pub admitted: bool,
     /// Its copies by slot; none before admission.
     pub copies: BTreeMap<SlotName, PrivateCopy>,
+    /// What admission said of its copies.
+    pub notes: Vec<String>,
     /// How its agent's last turn ended; none while none has.
     pub settled: Option<Outcome>,
 }
@@ -89,6 +91,15 @@ pub struct AdmittedCopy {
     pub directory: AbsoluteDir,
     /// Its base.
     pub base: Digest,
+}
+
+/// What admission made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Admission {
+    /// The copies, in the order of the layout's roots.
+    pub copies: Vec<AdmittedCopy>,
+    /// What the person and the agent should know of them.
+    pub notes: Vec<String>,
 }
 
 /// How an apply ended (`spec/copies.md` 2.8).
@@ -192,13 +203,15 @@ pub(crate) fn evolve(
                     roots: roots.clone(),
                     admitted: false,
                     copies: BTreeMap::new(),
+                    notes: Vec::new(),
                     settled: None,
                 },
             );
         }
-        WorldEvent::TaskAdmitted { task, copies } => {
+        WorldEvent::TaskAdmitted { task, copies, notes } => {
             if let Some(known) = tasks.get_mut(task) {
                 known.admitted = true;
+                known.notes.clone_from(notes);
                 known.copies =
                     copies.iter().map(|made| (made.slot.clone(), PrivateCopy::new(made))).collect();
             }

@@ -136,6 +136,10 @@ pub enum WorldEvent {
         /// Its copies, in the order of its roots.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         copies: Vec<AdmittedCopy>,
+        /// What the person and the agent should know of them: what was left out, what is carried
+        /// and not reviewed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        notes: Vec<String>,
     },
     /// The task will not be; nothing of it remains but its number.
     TaskRefused {

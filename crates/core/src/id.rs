@@ -136,6 +136,12 @@ name_id!(
     /// A registered working root.
     RootId, "root id", 64
 );
+impl RootId {
+    /// How the root is named in tool arguments; never parsed as a path (seed 3).
+    pub fn uri(&self) -> String {
+        format!("stead-root:{self}")
+    }
+}
 name_id!(
     /// The name of one root inside a layout, and of its copy's folder: a name that every system
     /// takes for a folder, and not the name of the layout file beside it.

@@ -103,6 +103,11 @@ impl Home {
         self.data.join("engine.json")
     }
 
+    /// The registered working roots.
+    pub fn roots(&self) -> PathBuf {
+        self.data.join("roots.json")
+    }
+
     /// The settings.
     pub fn settings(&self) -> PathBuf {
         self.config.join("config.toml")
@@ -146,6 +151,7 @@ impl Home {
             ("engine", self.engine_record(), "which process serves this home"),
             ("lock", self.engine_lock(), "held by that process"),
             ("lock of runs", self.runs_lock(), "held by it and by all that agents run"),
+            ("roots", self.roots(), "which folders were selected as working roots"),
             ("socket", socket, "where that process listens"),
             ("settings", self.settings(), "yours; stead only reads it"),
             ("host", self.host(), "scratch folders of agents"),

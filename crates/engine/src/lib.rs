@@ -10,6 +10,7 @@ mod events;
 mod home;
 mod launch;
 mod presence;
+mod registry;
 mod roots;
 mod serve;
 mod server;

@@ -20,6 +20,7 @@ use crate::engine::Engine;
 use crate::home::Home;
 use crate::launch::read_record;
 use crate::presence::{FrontDoor, Served};
+use crate::registry::Registry;
 use crate::session::Shared;
 
 /// How long an engine that nobody uses stays.
@@ -86,6 +87,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
         store,
         spawners: Arc::new(spawners),
         runs,
+        registry: Registry::new(home.roots()),
         drivers: Drivers::default(),
         doors: Doors::default(),
     });

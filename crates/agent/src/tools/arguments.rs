@@ -211,6 +211,63 @@ pub(super) struct NoteElement {
     pub note: String,
 }
 
+/// `propose_task`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ProposeArguments {
+    /// One line; the new agent's address comes from it.
+    #[schemars(length(min = 1, max = 200))]
+    pub title: String,
+    /// The whole assignment: what to do and when it is done. It is all that the agent knows.
+    #[schemars(length(min = 1, max = 1_000_000))]
+    pub brief: String,
+    /// What else it should know, after the assignment.
+    #[schemars(length(max = 40_000))]
+    pub context: Option<String>,
+    /// The role; default yours.
+    #[schemars(length(min = 1, max = 64))]
+    pub role: Option<String>,
+    /// The numbers of the tasks that must be completed first.
+    #[schemars(length(max = 256), inner(range(min = 1, max = 4_294_967_295_u64)))]
+    pub blocked_by: Option<Vec<u32>>,
+    /// Which folders it gets; default all of the session's.
+    pub workspace_set: Option<WorkspaceSet>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorkspaceSet {
+    /// The slot whose folder is the agent's directory.
+    #[schemars(length(min = 1, max = 64))]
+    pub primary: String,
+    /// The folders.
+    #[schemars(length(min = 1, max = 64))]
+    pub roots: Vec<WorkspaceRoot>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct WorkspaceRoot {
+    /// One of the session's roots, or a folder inside one: absolute, not through a link.
+    #[schemars(length(min = 1, max = 4096))]
+    pub source: Option<String>,
+    /// The same by the URI of the root map, instead of `source`.
+    #[schemars(length(min = 1, max = 128))]
+    pub source_uri: Option<String>,
+    /// Its name in this task: letters, digits, `.`, `_` and `-`.
+    #[schemars(length(min = 1, max = 64))]
+    pub slot: String,
+    /// What the task may do in it.
+    pub access: AccessName,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum AccessName {
+    Read,
+    Write,
+}
+
 /// `task_list`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -6,19 +6,20 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use stead_core::id::TaskId;
+use stead_core::id::{SlotName, TaskId};
+use stead_core::layout::Access;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::task::{Owner, Status, TaskChange};
 use stead_model::ToolSpec;
 
 use super::arguments::{
-    AgentArguments, BashArguments, EditArguments, InterruptArguments, ListAgentsArguments,
-    ListArguments, NoArguments, ReadArguments, SearchArguments, SendArguments, StatusName,
-    TaskElement, TaskWriteArguments, WaitArguments, WriteArguments,
+    AccessName, AgentArguments, BashArguments, EditArguments, InterruptArguments, ListAgentsArguments,
+    ListArguments, NoArguments, ProposeArguments, ReadArguments, SearchArguments, SendArguments, StatusName,
+    TaskElement, TaskWriteArguments, WaitArguments, WorkspaceRoot, WorkspaceSet, WriteArguments,
 };
 use super::schema::{self, invalid};
 use super::shells::USUAL_LIMIT;
-use crate::port::SessionTool;
+use crate::port::{Proposal, Route, SessionTool, Source};
 
 /// The longest command line in bytes: the system takes no single argument of 128 KiB.
 const LONGEST_COMMAND: usize = 131_000;
@@ -148,6 +149,14 @@ pub fn catalogue() -> &'static [Tool] {
                 "Writes tasks and notes of the shared list, all or none. A task of another agent \
                  that is not below you cannot be changed. Owning a task starts nobody.",
             ),
+            tool(
+                "propose_task",
+                schema::of::<ProposeArguments>(),
+                "Delegates a task to a new agent in private copies of the roots, at the same time \
+                 as your own work. It begins when its copies are complete; its result comes to \
+                 you as a message. Only the person brings its changes into the originals. To have \
+                 help in your own copies use agent.",
+            ),
             tool("task_list", schema::of::<NoArguments>(), "Lists every task and note."),
         ]
     })
@@ -235,6 +244,7 @@ fn session(name: &str, checked: Value) -> Result<SessionTool, Refusal> {
             SessionTool::Interrupt { target: from::<InterruptArguments>(name, checked)?.target }
         }
         "task_write" => tasks(from(name, checked)?)?,
+        "propose_task" => SessionTool::Propose(propose(from(name, checked)?)?),
         "task_list" => {
             let NoArguments {} = from(name, checked)?;
             SessionTool::ListTasks
@@ -312,6 +322,62 @@ fn change(number: usize, task: TaskElement) -> Result<TaskChange, Refusal> {
         owner,
         blocked_by: task.blocked_by.map(|ids| ids.into_iter().map(TaskId).collect::<BTreeSet<_>>()),
     })
+}
+
+fn propose(arguments: ProposeArguments) -> Result<Proposal, Refusal> {
+    let ProposeArguments { title, brief, context, role, blocked_by, workspace_set } = arguments;
+    let context = context.filter(|text| !text.trim().is_empty());
+    Ok(Proposal {
+        title,
+        message: match context {
+            Some(context) => format!("{brief}\n\nContext:\n{context}"),
+            None => brief,
+        },
+        role,
+        blocked_by: blocked_by.into_iter().flatten().map(TaskId).collect(),
+        layout: workspace_set.map(layout).transpose()?,
+    })
+}
+
+/// The routes of a layout, the primary first.
+fn layout(set: WorkspaceSet) -> Result<Vec<Route>, Refusal> {
+    let mut routes = set
+        .roots
+        .into_iter()
+        .enumerate()
+        .map(|(number, root)| route(number, root))
+        .collect::<Result<Vec<_>, _>>()?;
+    let primary = routes.iter().position(|route| route.slot.as_str() == set.primary);
+    let Some(primary) = primary else {
+        let slots: Vec<&str> = routes.iter().map(|route| route.slot.as_str()).collect();
+        return Err(invalid("field `workspace_set.primary` names no slot".to_owned())
+            .hint(format!("the slots are {}", slots.join(", "))));
+    };
+    let first = routes.remove(primary);
+    routes.insert(0, first);
+    Ok(routes)
+}
+
+fn route(number: usize, root: WorkspaceRoot) -> Result<Route, Refusal> {
+    let field = |name: &str| format!("`workspace_set.roots[{number}].{name}`");
+    let slot = SlotName::parse(&root.slot)
+        .map_err(|error| invalid(format!("field {}: {error}", field("slot"))))?;
+    let source = match (root.source, root.source_uri) {
+        (Some(folder), None) => {
+            no_nul("propose_task", "source", &folder)?;
+            Source::Folder(folder)
+        }
+        (None, Some(uri)) => Source::Uri(uri),
+        _ => {
+            let line = format!("either {} or {} is needed", field("source"), field("source_uri"));
+            return Err(invalid(line));
+        }
+    };
+    let access = match root.access {
+        AccessName::Read => Access::Read,
+        AccessName::Write => Access::Write,
+    };
+    Ok(Route { source, slot, access })
 }
 
 fn path(tool: &str, text: &str) -> Result<(), Refusal> {

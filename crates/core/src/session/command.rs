@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::delegated::{AdmittedCopy, ApplyOutcome, Review};
+use crate::delegated::{Admission, ApplyOutcome, Review};
 use crate::event::{DriverSpec, Event, Outcome, SessionStarted, Stream};
 use crate::id::{
     ApplyId, BodyRef, CallId, PermissionId, Position, RoleName, SessionId, SlotName, TaskId, TurnId,
@@ -70,8 +70,8 @@ pub enum Command {
     Publish {
         /// Its path.
         path: AgentPath,
-        /// The copies that were made for it, in the order of its task's roots.
-        copies: Vec<AdmittedCopy>,
+        /// What was made for it; nothing for one without a layout of its own.
+        admission: Admission,
     },
     /// The reserved agent cannot be.
     Refuse {

@@ -23,7 +23,7 @@ pub fn decide(state: &State, command: Command) -> Result<Decision, Refusal> {
             let proposal = delegate::Proposal { title, role, message, roots, blocked_by };
             delegate::propose(state, &caller, agent, call, proposal)
         }
-        Command::Publish { path, copies } => spawn::publish(state, &path, copies),
+        Command::Publish { path, admission } => spawn::publish(state, &path, admission),
         Command::Refuse { path, reason } => spawn::refuse(state, &path, &reason),
         Command::Send { from, target, body, wake } => {
             message::send(state, from, &target, body, wake)

@@ -6,7 +6,7 @@ use super::command::{Decision, Outcomes, Planned};
 use super::decide::{control, conversation, done, world};
 use super::delegate;
 use super::state::State;
-use crate::delegated::{AdmittedCopy, Delegated, FIRST_TASK};
+use crate::delegated::{Admission, Delegated, FIRST_TASK};
 use crate::event::{BranchEvent, DriverSpec, MailKind, Sender, SessionStarted, Stream, WorldEvent};
 use crate::id::{BodyRef, CallId, Position, RoleName, SessionId, TaskId, TurnId};
 use crate::layout::{AbsoluteDir, Placement, Root};
@@ -238,8 +238,9 @@ fn preparing<'a>(state: &'a State, path: &AgentPath) -> Result<&'a Agent, Refusa
 pub(super) fn publish(
     state: &State,
     path: &AgentPath,
-    copies: Vec<AdmittedCopy>,
+    admission: Admission,
 ) -> Result<Decision, Refusal> {
+    let Admission { copies, notes } = admission;
     let agent = preparing(state, path)?;
     let own = own_task(state, agent);
     let wanted = own.map(|own| own.roots.as_slice()).unwrap_or_default();
@@ -252,7 +253,7 @@ pub(super) fn publish(
     let directory = copies.first().map(|primary| primary.directory.clone());
     let mut events = vec![control(BranchEvent::AgentPublished { path: path.clone(), directory })];
     if let Some(own) = own {
-        events.push(world(WorldEvent::TaskAdmitted { task: own.task, copies }));
+        events.push(world(WorldEvent::TaskAdmitted { task: own.task, copies, notes }));
         // What was completed meanwhile blocks nothing.
         let open = |id: &&TaskId| {
             state.branch.tasks.tasks.get(id).is_some_and(|t| t.status != Status::Completed)

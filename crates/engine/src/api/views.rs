@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use stead_core::event::{Outcome, Sender};
-use stead_core::id::{CallId, Label, PermissionId, Position, SessionId, Timestamp, TurnId};
+use stead_core::id::{
+    CallId, Label, PermissionId, Position, RootId, SessionId, Timestamp, TurnId,
+};
 use stead_core::layout::{AbsoluteDir, Placement, Root};
 use stead_core::mail::Receipt;
 use stead_core::path::AgentPath;
@@ -220,6 +222,31 @@ pub struct ModeResponse {
     pub mode: Mode,
     /// Whether the plan ceiling is on.
     pub plan_ceiling: bool,
+}
+
+/// A registered working root.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RootView {
+    /// Its id.
+    pub id: RootId,
+    /// How layouts name it.
+    pub uri: String,
+    /// Where it is.
+    pub directory: AbsoluteDir,
+    /// Whether the folder there is the one that was registered.
+    pub state: RootState,
+}
+
+/// Whether a registered folder is what it was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RootState {
+    /// It is.
+    Same,
+    /// Another folder is there.
+    Changed,
+    /// No folder is there.
+    Gone,
 }
 
 /// A call of a tool, as people see it.

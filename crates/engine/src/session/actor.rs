@@ -24,6 +24,7 @@ use crate::door::Doors;
 use crate::drivers::Drivers;
 use crate::home::Home;
 use crate::presence::Served;
+use crate::registry::Registry;
 
 /// How many commands are decided before one append at most.
 const LARGEST_BATCH: usize = 256;
@@ -43,6 +44,7 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) spawners: Arc<Spawners>,
     pub(crate) runs: Arc<Lock>,
+    pub(crate) registry: Registry,
     pub(crate) drivers: Drivers,
     pub(crate) doors: Doors,
 }

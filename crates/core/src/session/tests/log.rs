@@ -1,6 +1,6 @@
 //! A log in memory: decides commands, appends what they come to and folds it in.
 
-use crate::delegated::AdmittedCopy;
+use crate::delegated::{Admission, AdmittedCopy};
 use crate::event::{BranchEvent, DriverSpec, Envelope, Event, Outcome, SessionStarted, Stream};
 use crate::id::{
     BodyRef, CallId, Digest, MailId, PermissionId, RootId, SessionId, SlotName, TaskId, Timestamp,
@@ -185,21 +185,22 @@ impl Log {
     }
 
     pub(super) fn publish(&mut self, path: &AgentPath) -> TurnId {
-        match self.ok(Command::Publish { path: path.clone(), copies: self.copies_for(path) }) {
+        match self.ok(Command::Publish { path: path.clone(), admission: self.admission(path) }) {
             Outcomes::Started { turn, .. } => turn,
             other => panic!("{other:?}"),
         }
     }
 
     /// The copies that admission would make for a reserved agent.
-    pub(super) fn copies_for(&self, path: &AgentPath) -> Vec<AdmittedCopy> {
+    pub(super) fn admission(&self, path: &AgentPath) -> Admission {
         let own = self.state.world.delegated.values().find(|d| d.owner == *path && !d.admitted);
         let copy = |task: TaskId, root: &Root| AdmittedCopy {
             slot: root.slot.clone(),
             directory: directory(&format!("/home/copies/{task}/{}", root.slot)),
             base: body(&format!("base {task} {}", root.slot)).digest,
         };
-        own.map(|d| d.roots.iter().map(|root| copy(d.task, root)).collect()).unwrap_or_default()
+        let roots = own.into_iter().flat_map(|d| d.roots.iter().map(|root| copy(d.task, root)));
+        Admission { copies: roots.collect(), notes: Vec::new() }
     }
 
     /// Reserves and publishes; the new agent's path.

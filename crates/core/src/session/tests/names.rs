@@ -1,6 +1,7 @@
 //! Which path a spawn gets, and how long it keeps it (A3–A5).
 
 use super::log::{Log, body, call, directory, id, path, root, start, started};
+use crate::delegated::Admission;
 use crate::event::Outcome;
 use crate::id::BodyRef;
 use crate::refusal::RefusalKind;
@@ -46,7 +47,7 @@ fn agents_3_agents_4_agents_25_a_reservation_takes_its_path_and_is_seen_by_nobod
     assert_eq!(log.state.branch.roster.published().count(), 3);
     // What was published cannot be published again, nor taken back.
     assert_eq!(
-        log.refused(Command::Publish { path: a.clone(), copies: Vec::new() }),
+        log.refused(Command::Publish { path: a.clone(), admission: Admission::default() }),
         RefusalKind::WrongState
     );
     let refuse = Command::Refuse { path: a, reason: "late".to_owned() };
@@ -118,7 +119,7 @@ fn a_start_that_cannot_be_leaves_an_empty_log() {
         assert_eq!(log.refused(start(started)), RefusalKind::InvalidArgument);
     }
     assert_eq!(
-        log.refused(Command::Publish { path: path("/root"), copies: Vec::new() }),
+        log.refused(Command::Publish { path: path("/root"), admission: Admission::default() }),
         RefusalKind::NotFound
     );
     log.ok(start(started(8)));

@@ -290,7 +290,7 @@ impl Step {
                 None => wake(log, task),
             },
             Self::Publish { agent } => match preparing(log, agent) {
-                Some(path) => Command::Publish { copies: log.copies_for(&path), path },
+                Some(path) => Command::Publish { admission: log.admission(&path), path },
                 None => wake(log, agent),
             },
             Self::Refuse { agent } => match preparing(log, agent) {

@@ -111,10 +111,17 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                     directory: directory("/h/copies/2/app"),
                     base: text().digest,
                 }],
+                notes: vec!["left out: a".to_owned()],
             },
             "task-admitted",
             json!({"task": 2, "copies": [
-                {"slot": "app", "directory": "/h/copies/2/app", "base": DIGEST}]}),
+                {"slot": "app", "directory": "/h/copies/2/app", "base": DIGEST}],
+                "notes": ["left out: a"]}),
+        ),
+        world(
+            WorldEvent::TaskAdmitted { task: TaskId(2), copies: Vec::new(), notes: Vec::new() },
+            "task-admitted",
+            json!({"task": 2}),
         ),
         world(
             WorldEvent::TaskRefused { task: TaskId(2), reason: "no".to_owned() },
