@@ -96,6 +96,46 @@ impl Client {
         self.get(&format!("/v1/sessions/{session}/tasks")).await
     }
 
+    /// Freezes a copy and shows it against its base.
+    pub async fn review(
+        &self,
+        session: &SessionId,
+        task: TaskId,
+        params: &ReviewParams,
+    ) -> Result<ReviewResponse, Refusal> {
+        self.post(&format!("/v1/sessions/{session}/tasks/{task}/review"), params).await
+    }
+
+    /// Applies what was reviewed.
+    pub async fn apply(
+        &self,
+        session: &SessionId,
+        task: TaskId,
+        params: &ApplyParams,
+    ) -> Result<ApplyResponse, Refusal> {
+        self.post(&format!("/v1/sessions/{session}/tasks/{task}/apply"), params).await
+    }
+
+    /// Moves copies to the trash.
+    pub async fn discard(
+        &self,
+        session: &SessionId,
+        task: TaskId,
+        params: &DiscardParams,
+    ) -> Result<DiscardResponse, Refusal> {
+        self.post(&format!("/v1/sessions/{session}/tasks/{task}/discard"), params).await
+    }
+
+    /// The registered working roots.
+    pub async fn roots(&self) -> Result<Vec<RootView>, Refusal> {
+        self.get("/v1/roots").await
+    }
+
+    /// Says which folder a registered root is from now on.
+    pub async fn rebind(&self, root: &RootId, params: &RebindParams) -> Result<RootView, Refusal> {
+        self.post(&format!("/v1/roots/{root}"), params).await
+    }
+
     /// The result of an agent's last turn, whole.
     pub async fn result(
         &self,

@@ -6,9 +6,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use stead_core::delegated::LONGEST_TITLE;
 use stead_core::event::{BranchEvent, DriverSpec, Event, SessionStarted, WorldEvent};
 use stead_core::id::{MailId, RequestId, SessionId};
-use stead_core::layout::{AbsoluteDir, Placement};
+use stead_core::layout::AbsoluteDir;
+use stead_core::line;
 use stead_core::mail::{Receipt, ReceiptState};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
@@ -97,13 +99,6 @@ impl Engine {
 
     /// Starts a session, or names the one that the same request started.
     pub(crate) async fn start(&self, params: StartParams) -> Result<StartResponse, Refusal> {
-        if params.placement == Placement::PrivateCopies {
-            return Err(Refusal::new(
-                RefusalKind::InvalidArgument,
-                "this stead cannot make private copies yet",
-            )
-            .hint("`--in-place` works in the folder itself"));
-        }
         let DriverParams::Playbook { name, text } = params.driver;
         drivers::parse(&name, &text)?;
         let (playbook, playbook_ref) = text_body(&text)?;
@@ -114,8 +109,8 @@ impl Engine {
         // The request's id is the session's: the same request cannot start two.
         let session = SessionId::parse(params.request.as_str())
             .map_err(|e| Refusal::new(RefusalKind::InvalidArgument, e.to_string()))?;
-        let given = params.roots;
-        let roots = tokio::task::spawn_blocking(move || roots::admit(given))
+        let (given, shared) = (params.roots, self.shared.clone());
+        let roots = tokio::task::spawn_blocking(move || roots::admit(&shared.registry, given))
             .await
             .map_err(|e| failed(e.to_string()))??;
         let directory = roots
@@ -139,6 +134,7 @@ impl Engine {
             },
             directory,
             message: message_ref,
+            title: title_of(&params.message),
         };
         let surroundings = Surroundings::new(params.environment, params.attendance);
         let mut sessions = self.sessions.lock().await;
@@ -387,6 +383,12 @@ impl Surroundings {
             environment.into_iter().map(|(k, v)| (OsString::from(k), OsString::from(v)));
         Self { environment: stead_process::environment::scrubbed(environment), attendance }
     }
+}
+
+/// The title of task 1: the first line of what the person asked for.
+fn title_of(message: &str) -> String {
+    let first = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    line::cut(&line::one_line(first), LONGEST_TITLE)
 }
 
 fn unknown_session(name: &str) -> Refusal {

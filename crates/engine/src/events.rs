@@ -52,6 +52,13 @@ pub(crate) async fn stream(
                     Ok(Published::Activity(path, activity)) => {
                         sender.send(&Notification::Activity { path, activity }).await?;
                     }
+                    Ok(Published::Copying(path, progress)) => {
+                        let stead_files::Progress { files, bytes, of, phase } = progress;
+                        if phase == stead_files::Phase::Copy {
+                            let copying = Notification::Copying { path, files, bytes, of };
+                            sender.send(&copying).await?;
+                        }
+                    }
                     // Too slow to be kept up to date: the log has what was missed.
                     Err(RecvError::Lagged(_)) => sender.stored().await?,
                     Err(RecvError::Closed) => return Ok(()),

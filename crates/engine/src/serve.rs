@@ -82,6 +82,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
         .build()
         .map_err(|e| failed(e.to_string()))?;
     let shared = Arc::new(Shared {
+        copies: stead_copies::Home::new(home.data()),
         home: home.clone(),
         served,
         store,

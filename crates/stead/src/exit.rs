@@ -17,6 +17,12 @@ impl Exit {
     pub(crate) const ERRORED: Self = Self(1);
     /// The arguments are not usable.
     pub(crate) const USAGE: Self = Self(2);
+    /// Refused.
+    pub(crate) const REFUSED: Self = Self(64);
+    /// Something of the person's stands in the way.
+    pub(crate) const CONFLICT: Self = Self(65);
+    /// What became of it is not known, or not whole.
+    pub(crate) const UNKNOWN: Self = Self(66);
     /// Ended by SIGINT.
     pub(crate) const INTERRUPTED: Self = Self(130);
     /// Nobody reads what is printed.
@@ -37,8 +43,8 @@ impl Exit {
             | RefusalKind::Denied
             | RefusalKind::MailWaiting
             | RefusalKind::Storage
-            | RefusalKind::Unreadable => Self(64),
-            RefusalKind::AlreadyExists | RefusalKind::Conflict => Self(65),
+            | RefusalKind::Unreadable => Self::REFUSED,
+            RefusalKind::AlreadyExists | RefusalKind::Conflict => Self::CONFLICT,
             RefusalKind::Unavailable => Self(69),
             RefusalKind::Failed => Self::ERRORED,
         }
@@ -66,8 +72,8 @@ pub(crate) const TABLE: &[(&str, &str)] = &[
     ("1", "a task errored, or `doctor` found something wrong"),
     ("2", "the arguments are not usable"),
     ("64", "refused; a line says why, a hint what helps"),
-    ("65", "conflict with what is stored"),
-    ("66", "the outcome is not known; look again"),
+    ("65", "conflict with what is stored, or with your own changes"),
+    ("66", "the outcome is not known, or an apply is half-way; look again"),
     ("69", "the engine cannot be reached, or is of another version and at work"),
     ("71", "there is no worktree or folder to run in"),
     ("72", "no room for a run, with `--no-wait`"),
@@ -97,7 +103,7 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Refused(refusal) => Exit::of(refusal.kind),
-            Self::Unknown(_) => Exit(66),
+            Self::Unknown(_) => Exit::UNKNOWN,
             Self::Output(error) if error.kind() == io::ErrorKind::BrokenPipe => Exit::PIPE,
             Self::Output(_) => Exit::ERRORED,
         }

@@ -93,6 +93,7 @@ impl World {
             id,
             directory: AbsoluteDir::new(directory).unwrap(),
             roots: vec![root],
+            originals: Vec::new(),
             environment,
             logs: self.folder.path().canonicalize().unwrap().join("logs"),
             spawners: self.spawners.clone(),

@@ -2,10 +2,12 @@
 //!
 //! Requests end in `Params`, answers in `Response`, pushes in `Notification`.
 
+mod copies;
 mod requests;
 mod status;
 mod views;
 
+pub use copies::*;
 pub use requests::*;
 pub use status::{Failure, http_status};
 pub use views::*;

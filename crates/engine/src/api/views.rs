@@ -11,6 +11,8 @@ use stead_core::path::AgentPath;
 use stead_core::permission::{Mode, Request};
 use stead_core::task::Task;
 
+use super::copies::DelegatedView;
+
 /// Who serves a home.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EngineResponse {
@@ -123,6 +125,9 @@ pub struct TreeResponse {
 pub struct TasksResponse {
     /// The tasks by number.
     pub tasks: Vec<Task>,
+    /// Those that have an agent of their own, also where a rewind left the task behind.
+    #[serde(default)]
+    pub delegated: Vec<DelegatedView>,
     /// The notes by owner.
     pub notes: Vec<(String, String)>,
 }
@@ -177,6 +182,17 @@ pub enum Notification {
         path: AgentPath,
         /// What it does now.
         activity: Activity,
+    },
+    /// How far the copies of a reserved agent are; not stored.
+    Copying {
+        /// Whose.
+        path: AgentPath,
+        /// Files copied so far.
+        files: u64,
+        /// Bytes of them.
+        bytes: u64,
+        /// Files and bytes there will be, where that is known.
+        of: Option<(u64, u64)>,
     },
     /// Everything stored so far was sent; what follows is live.
     CaughtUp {

@@ -12,12 +12,14 @@ use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, State};
 use stead_files::Lock;
+use stead_git::Git;
 use stead_process::Spawners;
 use stead_store::{Reader, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::admission::Reserved;
 use super::message::{Busy, Handle, Message, Published, Surroundings, Work};
 use crate::api::Attendance;
 use crate::door::Doors;
@@ -40,6 +42,7 @@ const RETRY: Duration = Duration::from_millis(500);
 /// What all sessions of an engine share.
 pub(crate) struct Shared {
     pub(crate) home: Home,
+    pub(crate) copies: stead_copies::Home,
     pub(crate) served: Served,
     pub(crate) store: Store,
     pub(crate) spawners: Arc<Spawners>,
@@ -50,6 +53,13 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// Git, as it is found now: it may be installed while an engine runs.
+    pub(crate) fn git(&self) -> Result<Git, Refusal> {
+        Git::find(&std::env::vars_os().collect()).map_err(|e| {
+            Refusal::new(RefusalKind::Failed, e.to_string()).hint("install git, or mend PATH")
+        })
+    }
+
     /// Reads the store beside the caller.
     pub(crate) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
@@ -82,13 +92,6 @@ pub(super) struct Waiter {
     pub(super) answer: super::asks::Reply,
 }
 
-/// A spawn between reservation and publication.
-pub(super) struct Spawning {
-    pub(super) turn: TurnId,
-    pub(super) asked: Instant,
-    pub(super) answer: super::asks::Reply,
-}
-
 /// The owner of one root session.
 pub(crate) struct Actor {
     pub(super) session: SessionId,
@@ -100,7 +103,8 @@ pub(crate) struct Actor {
     pub(super) ask: mpsc::Sender<Asked>,
     pub(super) live: HashMap<TurnId, Live>,
     pub(super) waiting: BTreeMap<AgentPath, Waiter>,
-    pub(super) spawning: BTreeMap<AgentPath, Spawning>,
+    /// The agents between reservation and publication.
+    pub(super) reserved: BTreeMap<AgentPath, Reserved>,
     pub(super) permissions: HashMap<PermissionId, oneshot::Sender<Answer>>,
     /// Ends of turns that could not be stored yet: nothing of them runs any more.
     pub(super) unstored: Vec<(TurnId, TurnEnd)>,
@@ -129,7 +133,7 @@ impl Actor {
             ask,
             live: HashMap::new(),
             waiting: BTreeMap::new(),
-            spawning: BTreeMap::new(),
+            reserved: BTreeMap::new(),
             permissions: HashMap::new(),
             unstored: Vec::new(),
             environment: BTreeMap::new(),
@@ -151,10 +155,11 @@ impl Actor {
             let _ = answer.send(outcome);
         });
         self.commit(vec![Work::new(command, then).with(report)]).await;
-        match told.await {
-            Ok(outcome) => outcome.map(|_| ()),
-            Err(_) => Ok(()),
+        if let Ok(outcome) = told.await {
+            outcome?;
         }
+        self.withdraw_unknown().await;
+        Ok(())
     }
 
     /// Serves the session until nothing needs it.
@@ -195,7 +200,7 @@ impl Actor {
     /// Whether anybody would miss this owner: a turn, a subscriber, a promise not kept yet.
     fn is_needed(&self) -> bool {
         !self.live.is_empty()
-            || !self.spawning.is_empty()
+            || !self.reserved.is_empty()
             || !self.unstored.is_empty()
             || self.handle.published.receiver_count() > 0
     }
@@ -228,7 +233,7 @@ impl Actor {
                 let _ = answer.send(self.last_result(&path));
             }
             Message::Busy(answer) => {
-                let busy = self.live.is_empty() && self.spawning.is_empty();
+                let busy = self.live.is_empty() && self.reserved.is_empty();
                 let _ = answer.send(if busy { Busy::Quiet } else { Busy::Working });
             }
             Message::Prepared { path, outcome } => self.prepared(&path, outcome, work),
@@ -245,6 +250,7 @@ impl Actor {
                 }
             }
             Message::Stop { reason, done } => {
+                self.reserved.values().for_each(Reserved::give_up);
                 for turn in self.live.values_mut() {
                     turn.interrupted.get_or_insert_with(|| reason.clone());
                     turn.cancel.cancel();
@@ -260,7 +266,7 @@ impl Actor {
     /// Tells those who wait for the end that there is nothing left to end.
     fn finish_stop(&mut self) {
         if self.live.is_empty()
-            && self.spawning.is_empty()
+            && self.reserved.is_empty()
             && let Some((_, waiting)) = &mut self.stopping
         {
             for done in waiting.drain(..) {

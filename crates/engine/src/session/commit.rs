@@ -163,6 +163,7 @@ impl Actor {
     fn act(&mut self, envelope: &Envelope) {
         let Event::Branch(event) = &envelope.event else { return };
         match event {
+            BranchEvent::AgentReserved { path, .. } => self.prepare(path),
             BranchEvent::TurnStarted { path } => {
                 self.dispatch(path, TurnId(envelope.position), envelope.at);
             }

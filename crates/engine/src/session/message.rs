@@ -5,12 +5,14 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use stead_agent::TurnEnd;
+use stead_core::delegated::Admission;
 use stead_core::event::Envelope;
 use stead_core::id::{RequestId, SessionId, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::roster::Settled;
 use stead_core::session::{Command, Outcomes};
+use stead_files::Progress;
 use stead_store::Body;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -82,7 +84,7 @@ pub(crate) enum Message {
     /// Whether anything runs.
     Busy(oneshot::Sender<Busy>),
     /// A reserved agent is ready, or cannot be.
-    Prepared { path: AgentPath, outcome: Result<(), Refusal> },
+    Prepared { path: AgentPath, outcome: Result<Admission, Refusal> },
     /// A driver left a turn.
     Ended { turn: TurnId, end: TurnEnd },
     /// A wait's time is over.
@@ -104,6 +106,8 @@ pub(crate) enum Published {
     Event(Arc<Envelope>, Option<AgentPath>),
     /// An agent began or ended waiting.
     Activity(AgentPath, Activity),
+    /// How far the copies of a reserved agent are.
+    Copying(AgentPath, Progress),
 }
 
 /// The way to a session's owner.

@@ -1,10 +1,12 @@
 //! The one live owner of a root session.
 
 mod actor;
+mod admission;
 mod asks;
 mod commit;
 mod conversation;
 mod message;
+mod propose;
 mod tools;
 mod turns;
 mod view;

@@ -16,7 +16,8 @@ use stead_core::session::{Command, Outcomes};
 use stead_core::task::TaskChange;
 use stead_core::{mail::Receipt, task::Owner, wait};
 
-use super::actor::{Actor, Spawning, Waiter};
+use super::actor::{Actor, Waiter};
+use super::admission::Reserved;
 use super::asks::{Reply, text_body};
 use super::message::{Message, Published, Work};
 use crate::api::Activity;
@@ -62,6 +63,9 @@ impl Actor {
             SessionTool::WriteTasks { tasks, notes } => {
                 write_tasks(path, tasks, notes, answer, work);
             }
+            SessionTool::Propose(proposal) => {
+                self.propose(path, turn, call, proposal, answer, work);
+            }
             SessionTool::ListTasks => {
                 let tasks = self.tasks();
                 let text = crate::text::tasks(&tasks);
@@ -89,8 +93,9 @@ impl Actor {
             return;
         };
         // Looking at directories may block: it happens beside the actor, before any reservation.
-        let parent = self.state.branch.roster.at(&spawn.caller).map(|a| a.directory.clone());
-        let roots = self.state.world.started.as_ref().map(|s| s.roots.clone()).unwrap_or_default();
+        let caller = self.state.branch.roster.at(&spawn.caller);
+        let parent = caller.map(|agent| agent.directory.clone());
+        let roots = caller.map(|agent| self.routes(agent)).unwrap_or_default();
         let sender = self.handle.sender.clone();
         tokio::spawn(async move {
             let judged = tokio::task::spawn_blocking(move || {
@@ -201,24 +206,10 @@ impl Spawn {
             Ok(body) => body,
             Err(refusal) => return Err((answer, refusal)),
         };
-        let role = match self.role.as_deref().filter(|r| *r != "default") {
-            None => None,
-            Some(role) => {
-                // Roles come with their configuration in a later issue; none is known yet.
-                let line = match RoleName::parse(role) {
-                    Ok(role) => format!("there is no role {role}"),
-                    Err(error) => error.to_string(),
-                };
-                let refusal = Refusal::new(RefusalKind::InvalidArgument, line)
-                    .hint("leave `role` out to inherit the caller's");
-                return Err((answer, refusal));
-            }
-        };
-        let agent = match SessionId::parse(&uuid::Uuid::now_v7().to_string()) {
-            Ok(agent) => agent,
-            Err(error) => {
-                return Err((answer, Refusal::new(RefusalKind::Failed, error.to_string())));
-            }
+        let named = role_named(self.role.as_deref()).and_then(|role| Ok((role, new_agent()?)));
+        let (role, agent) = match named {
+            Ok(named) => named,
+            Err(refusal) => return Err((answer, refusal)),
         };
         let (turn, asked) = (self.turn, Instant::now());
         let command = Command::Reserve {
@@ -233,8 +224,7 @@ impl Spawn {
         let then =
             Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {
                 Ok(Outcomes::Reserved { path, again: false, .. }) => {
-                    actor.spawning.insert(path.clone(), Spawning { turn, asked, answer });
-                    actor.prepare(path);
+                    actor.reserved.insert(path, Reserved::by(turn, asked, answer));
                 }
                 Ok(Outcomes::Reserved { path, .. }) => {
                     let _ = answer.send(Ok(told_path(&path)));
@@ -248,8 +238,26 @@ impl Spawn {
     }
 }
 
+/// The role that a call names; none: the caller's.
+pub(super) fn role_named(role: Option<&str>) -> Result<Option<RoleName>, Refusal> {
+    let Some(role) = role.filter(|role| *role != "default") else { return Ok(None) };
+    // Roles come with their configuration in a later issue; none is known yet.
+    let line = match RoleName::parse(role) {
+        Ok(role) => format!("there is no role {role}"),
+        Err(error) => error.to_string(),
+    };
+    Err(Refusal::new(RefusalKind::InvalidArgument, line)
+        .hint("leave `role` out to inherit the caller's"))
+}
+
+/// The id of a new agent.
+pub(super) fn new_agent() -> Result<SessionId, Refusal> {
+    SessionId::parse(&uuid::Uuid::now_v7().to_string())
+        .map_err(|error| Refusal::new(RefusalKind::Failed, error.to_string()))
+}
+
 /// Judges a directory that a spawn asked for (A12): absolute, or relative to the parent's;
-/// existing; canonical; inside one of the session's roots.
+/// existing; canonical; inside one of the folders that the parent uses.
 fn judge_directory(
     parent: Option<&AbsoluteDir>,
     roots: &[Root],
@@ -274,7 +282,7 @@ fn judge_directory(
         return Ok(directory);
     }
     Err(refuse(format!(
-        "the directory {} is in none of the session's roots",
+        "the directory {} is in none of the caller's folders",
         directory.as_path().display()
     )))
 }

@@ -14,9 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, Live};
 use super::message::{Message, Work};
-use super::tools::told_path;
 use crate::api::{Activity, InterruptResponse};
-use crate::timing;
 
 impl Actor {
     /// Starts to run a turn whose beginning is durable.
@@ -44,7 +42,8 @@ impl Actor {
             turn,
             driver: agent.driver.clone(),
             directory: agent.directory.clone(),
-            roots: self.state.world.started.as_ref().map(|s| s.roots.clone()).unwrap_or_default(),
+            roots: self.routes(agent),
+            originals: self.originals(agent),
             environment: self.environment.clone(),
             port: Port::new(turn, self.ask.clone()),
             cancel,
@@ -71,9 +70,8 @@ impl Actor {
             Outcome::Completed | Outcome::Errored => end.reason.clone(),
         };
         self.waiting.retain(|_, waiter| waiter.turn != turn);
-        for spawn in self.spawning.values_mut().filter(|s| s.turn == turn) {
-            // Nobody waits for its answer any more; it is refused when it is prepared.
-            spawn.turn = TurnId(0);
+        for reserved in self.reserved.values().filter(|r| r.turn == Some(turn)) {
+            reserved.give_up();
         }
         let result = Body::new(end.result.as_bytes());
         let report = Body::new(report(&end, reason.as_deref()));
@@ -118,6 +116,11 @@ impl Actor {
         caller: Option<&AgentPath>,
         target: &str,
     ) -> Result<InterruptResponse, Refusal> {
+        if caller.is_none()
+            && let Some(stopped) = self.stop_reserved(target)
+        {
+            return Ok(stopped);
+        }
         let (path, turn) = interrupt(&self.state, caller, target)?;
         let was = self.activity(&path);
         if let Some(live) = turn.and_then(|turn| self.live.get_mut(&turn)) {
@@ -140,52 +143,6 @@ impl Actor {
             Some(_) if self.waiting.contains_key(path) => Activity::Waiting,
             Some(_) => Activity::Running,
         }
-    }
-
-    /// Makes ready what a reserved agent needs. In place that is a look at its directory and its
-    /// driver; copies will be made here.
-    pub(super) fn prepare(&self, path: AgentPath) {
-        let sender = self.handle.sender.clone();
-        let shared = self.shared.clone();
-        let Some(agent) = self.state.branch.roster.at(&path).cloned() else { return };
-        tokio::task::spawn_blocking(move || {
-            let outcome =
-                shared.drivers.check(shared.store.reader(), &agent.driver).and_then(|()| {
-                    Place::adopt(&shared.home.host(), &agent.directory, &agent.id)
-                        .map(|_| ())
-                        .map_err(|e| Refusal::new(RefusalKind::Failed, e.to_string()))
-                });
-            let _ = sender.blocking_send(Message::Prepared { path, outcome });
-        });
-    }
-
-    /// A reserved agent is ready or cannot be: publish it, or refuse it and free its path.
-    pub(super) fn prepared(
-        &mut self,
-        path: &AgentPath,
-        outcome: Result<(), Refusal>,
-        work: &mut Vec<Work>,
-    ) {
-        let Some(spawning) = self.spawning.get(path) else { return };
-        let outcome = outcome.and_then(|()| self.check_open()).and_then(|()| {
-            if self.live.contains_key(&spawning.turn) {
-                Ok(())
-            } else {
-                Err(Refusal::new(RefusalKind::WrongState, "the spawning turn has ended"))
-            }
-        });
-        let command = match &outcome {
-            Ok(()) => Command::Publish { path: path.clone() },
-            Err(refusal) => Command::Refuse { path: path.clone(), reason: refusal.line.clone() },
-        };
-        let path = path.clone();
-        let then = Box::new(move |actor: &mut Self, stored: Result<Outcomes, Refusal>| {
-            let Some(spawning) = actor.spawning.remove(&path) else { return };
-            let told = outcome.and(stored).map(|_| told_path(&path));
-            timing::took("spawn", spawning.asked);
-            let _ = spawning.answer.send(told);
-        });
-        work.push(Work::new(command, then));
     }
 }
 
@@ -215,6 +172,7 @@ struct TurnFacts {
     driver: stead_core::event::DriverSpec,
     directory: stead_core::layout::AbsoluteDir,
     roots: Vec<stead_core::layout::Root>,
+    originals: Vec<stead_core::layout::AbsoluteDir>,
     environment: std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString>,
     port: Port,
     cancel: CancellationToken,
@@ -270,6 +228,7 @@ impl TurnFacts {
             id: self.turn,
             directory: self.directory,
             roots: self.roots,
+            originals: self.originals,
             environment,
             spawners: self.shared.spawners.clone(),
             runs: self.shared.runs.clone(),

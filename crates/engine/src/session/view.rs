@@ -1,14 +1,17 @@
 //! A session as faces see it.
 
-use stead_core::layout::Placement;
+use stead_core::delegated::{ApplyOutcome, Delegated, PrivateCopy};
+use stead_core::layout::{AbsoluteDir, Placement, Root};
 use stead_core::path::AgentPath;
 use stead_core::permission::Mode;
 use stead_core::refusal::{Refusal, RefusalKind};
-use stead_core::roster::Settled;
+use stead_core::roster::{Agent, Settled};
 use stead_core::task::{Owner, Status};
 
 use super::actor::Actor;
-use crate::api::{AgentView, TasksResponse, TreeResponse};
+use crate::api::{
+    AgentView, CopyState, DelegatedView, SlotView, TasksResponse, TreeResponse,
+};
 
 impl Actor {
     /// The session as it is now.
@@ -61,6 +64,25 @@ impl Actor {
         }
     }
 
+    /// The folders that an agent uses: its layout's copies, or the session's roots.
+    pub(super) fn routes(&self, agent: &Agent) -> Vec<Root> {
+        match self.layout_of(agent) {
+            Some(layout) => layout.routes(),
+            None => self.state.world.started.as_ref().map(|s| s.roots.clone()).unwrap_or_default(),
+        }
+    }
+
+    /// What those folders are copies of, in their order; empty: they are the originals.
+    pub(super) fn originals(&self, agent: &Agent) -> Vec<AbsoluteDir> {
+        let layout = self.layout_of(agent);
+        layout.iter().flat_map(|own| &own.roots).map(|root| root.directory.clone()).collect()
+    }
+
+    fn layout_of(&self, agent: &Agent) -> Option<&Delegated> {
+        let layout = self.state.world.delegated.get(&agent.task?)?;
+        (!layout.roots.is_empty()).then_some(layout)
+    }
+
     /// How an agent's last turn ended. While a turn runs its old result is hidden (A10).
     pub(super) fn last_result(&self, path: &AgentPath) -> Result<Settled, Refusal> {
         let agent = self.state.branch.roster.find(path)?;
@@ -80,7 +102,50 @@ impl Actor {
         let list = &self.state.branch.tasks;
         TasksResponse {
             tasks: list.tasks.values().cloned().collect(),
+            delegated: self.state.world.delegated.values().map(delegated).collect(),
             notes: list.notes.iter().map(|(o, n)| (String::from(o.clone()), n.clone())).collect(),
         }
+    }
+}
+
+fn delegated(own: &Delegated) -> DelegatedView {
+    let slots = own
+        .roots
+        .iter()
+        .map(|root| {
+            let copy = own.copies.get(&root.slot);
+            SlotView {
+                slot: root.slot.clone(),
+                access: root.access,
+                original: root.directory.clone(),
+                copy: copy.map(|copy| copy.directory.clone()),
+                state: copy.map_or(CopyState::Preparing, copy_state),
+                snapshot: copy.and_then(|c| c.reviewed.as_ref()).map(|r| r.snapshot),
+                outcome: copy.and_then(|c| c.ended.clone()).map(|(_, outcome)| outcome),
+            }
+        })
+        .collect();
+    DelegatedView {
+        task: own.task,
+        owner: own.owner.clone(),
+        title: own.title.clone(),
+        admitted: own.admitted,
+        settled: own.settled,
+        slots,
+        notes: own.notes.clone(),
+    }
+}
+
+fn copy_state(copy: &PrivateCopy) -> CopyState {
+    match (&copy.reviewed, &copy.ended) {
+        _ if copy.discarded => CopyState::Discarded,
+        _ if copy.applying.is_some() => CopyState::Applying,
+        (Some(review), Some((snapshot, ApplyOutcome::Applied { .. })))
+            if review.snapshot == *snapshot =>
+        {
+            CopyState::Applied
+        }
+        (Some(review), _) if review.base == copy.base => CopyState::Reviewed,
+        _ => CopyState::NotReviewed,
     }
 }

@@ -100,7 +100,7 @@ fn concerns(event: &EventNotification, path: &AgentPath) -> bool {
     match decoded(event) {
         Some(Event::Branch(branch)) => match &branch {
             BranchEvent::AgentReserved { path: who, .. }
-            | BranchEvent::AgentPublished { path: who }
+            | BranchEvent::AgentPublished { path: who, .. }
             | BranchEvent::AgentRefused { path: who, .. }
             | BranchEvent::TurnStarted { path: who }
             | BranchEvent::TurnSettled { path: who, .. }

@@ -1,6 +1,8 @@
 //! The command line: one file a verb.
 
+mod apply;
 mod completions;
+mod discard;
 mod doctor;
 mod exec;
 mod log;
@@ -11,6 +13,8 @@ mod places;
 mod program;
 mod reference;
 mod release;
+mod review;
+mod root_option;
 mod roots;
 mod run;
 mod send;

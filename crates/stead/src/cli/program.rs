@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 
 use super::{
     completions, doctor, exec, log, mode, paths, permit, places, reference, release,
-    run as running, send, serve, sessions, stop, task, tree, welcome,
+    roots, run as running, send, serve, sessions, stop, task, tree, welcome,
 };
 use crate::exit::{Done, Failure, TABLE};
 use crate::output::{say, say_refusal};
@@ -34,6 +34,7 @@ enum Verb {
     Stop(stop::StopArguments),
     Sessions(sessions::SessionsArguments),
     Task(task::TaskArguments),
+    Roots(roots::RootsArguments),
     Permit(permit::PermitArguments),
     Mode(mode::ModeArguments),
     Exec(exec::ExecArguments),
@@ -102,6 +103,7 @@ fn dispatch(cli: Cli) -> Done {
         Some(Verb::Stop(arguments)) => stop::stop(&arguments),
         Some(Verb::Sessions(arguments)) => sessions::sessions(&arguments),
         Some(Verb::Task(arguments)) => task::task(&arguments),
+        Some(Verb::Roots(arguments)) => roots::roots(&arguments),
         Some(Verb::Permit(arguments)) => permit::permit(&arguments),
         Some(Verb::Mode(arguments)) => mode::mode(&arguments),
         Some(Verb::Exec(arguments)) => exec::exec(&arguments),

@@ -15,7 +15,7 @@ use stead_engine::api::{Attendance, DriverParams, ModeParams, SendParams, StartP
 
 use super::mode::ModeName;
 use super::program::Json;
-use super::roots;
+use super::root_option;
 use crate::context::{Context, block_on, current_dir, new_request, on_path, send_safely};
 use crate::exit::{Done, Exit, Failure, usage};
 use crate::live::{Face, Start, watch};
@@ -61,7 +61,7 @@ pub(crate) struct RunArguments {
     /// Plan only: edits and commands are refused
     #[arg(long)]
     plan: bool,
-    /// Work in the folders themselves
+    /// Work in the folders themselves, not in private copies
     #[arg(long)]
     in_place: bool,
     /// Return at once; requests wait for `stead permit`
@@ -264,17 +264,14 @@ fn new_session(
     attendance: Attendance,
 ) -> Result<StartParams, Refusal> {
     let driver = driver(context, arguments.agent.as_deref())?;
-    if !arguments.in_place {
-        return Err(Refusal::new(
-            RefusalKind::WrongState,
-            "this version of stead cannot give agents private copies yet",
-        )
-        .hint("--in-place lets them work in the folder itself"));
-    }
     Ok(StartParams {
         request: new_request()?,
-        roots: roots::parse(&arguments.roots, &current_dir()?)?,
-        placement: Placement::InPlace,
+        roots: root_option::parse(&arguments.roots, &current_dir()?)?,
+        placement: if arguments.in_place {
+            Placement::InPlace
+        } else {
+            Placement::PrivateCopies
+        },
         mode: arguments.mode.map_or(Mode::Ask, Mode::from),
         plan_ceiling: arguments.plan,
         label,
@@ -287,7 +284,7 @@ fn new_session(
 
 /// What runs the agents. Without one it says what it looked for and what works.
 fn driver(context: &Context, agent: Option<&str>) -> Result<DriverParams, Refusal> {
-    let works = "a playbook works now: stead run --in-place --agent playbook:FILE \"MESSAGE\" \
+    let works = "a playbook works now: stead run --agent playbook:FILE \"MESSAGE\" \
                  (`stead help run` shows a small one, docs/playbook.md tells more)";
     if let Some(file) = agent.and_then(|agent| agent.strip_prefix("playbook:")) {
         return playbook(file);

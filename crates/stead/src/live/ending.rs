@@ -5,12 +5,13 @@ use std::path::Path;
 use serde::Serialize;
 use stead_core::event::Outcome;
 use stead_core::id::SessionId;
+use stead_core::layout::{Access, Placement};
 use stead_core::path::AgentPath;
 use stead_core::permission::Mode;
-use stead_core::refusal::RefusalKind;
+use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::task::Status;
 use stead_engine::Client;
-use stead_engine::api::{ResultResponse, TreeResponse};
+use stead_engine::api::{CopyState, DelegatedView, ResultResponse, TreeResponse};
 
 use super::fold::Fold;
 use super::watch::Left;
@@ -41,6 +42,8 @@ struct End<'a> {
     reason: Option<&'a str>,
     result: Option<&'a str>,
     unread: usize,
+    /// The tasks in private copies, and how far each copy is.
+    copies: &'a [DelegatedView],
 }
 
 /// Tells how it ended.
@@ -57,6 +60,9 @@ pub(super) async fn ending(ending: Ending<'_>) -> Done {
         }
         return Ok(exit);
     }
+    if let Some(reason) = &fold.refused {
+        return Err(Refusal::new(RefusalKind::InvalidArgument, clean::line(reason)).into());
+    }
     let (tree, result) = ask(context, &mut client, |client| {
         let session = session.clone();
         async move {
@@ -70,6 +76,7 @@ pub(super) async fn ending(ending: Ending<'_>) -> Done {
         }
     })
     .await?;
+    let tasks = client.tasks(&session).await?;
     if json {
         answer_json(&End {
             version: 1,
@@ -78,9 +85,10 @@ pub(super) async fn ending(ending: Ending<'_>) -> Done {
             reason: result.as_ref().and_then(|r| r.reason.as_deref()),
             result: result.as_ref().map(|r| r.text.as_str()),
             unread: unread(&tree),
+            copies: &tasks.delegated,
         })?;
     } else {
-        tell(&tree, &fold, result.as_ref())?;
+        tell(&tree, &fold, &tasks.delegated, result.as_ref())?;
     }
     Ok(match left {
         Left::Stopped => Exit::INTERRUPTED,
@@ -95,6 +103,7 @@ fn unread(tree: &TreeResponse) -> usize {
 fn tell(
     tree: &TreeResponse,
     fold: &Fold,
+    delegated: &[DelegatedView],
     result: Option<&ResultResponse>,
 ) -> Result<(), crate::exit::Failure> {
     for agent in tree.agents.iter().filter(|a| !a.path.is_root()) {
@@ -115,6 +124,9 @@ fn tell(
         }
     }
     for line in held(tree, fold) {
+        say(line);
+    }
+    for line in reviewable(tree, delegated) {
         say(line);
     }
     let go_on = format!("stead run --session {} \"…\"", tree.session);
@@ -140,11 +152,31 @@ fn held(tree: &TreeResponse, fold: &Fold) -> Vec<String> {
     if !tree.permissions.is_empty() {
         lines.push(format!("requests wait: `stead permit list --session {session}`"));
     }
-    for root in &tree.roots {
+    let in_place = tree.placement == Placement::InPlace;
+    for root in tree.roots.iter().filter(|_| in_place) {
         let folder = root.directory.as_path();
-        if root.access == stead_core::layout::Access::Write && is_git(folder) {
+        if root.access == Access::Write && is_git(folder) {
             let folder = clean::path(folder);
             lines.push(styled(style::DIM, format_args!("what changed: git -C {folder} status")));
+        }
+    }
+    lines
+}
+
+/// What can be reviewed, each with its command.
+fn reviewable(tree: &TreeResponse, delegated: &[DelegatedView]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for own in delegated {
+        for slot in &own.slots {
+            if slot.access == Access::Write && slot.state == CopyState::NotReviewed {
+                let session = &tree.session;
+                lines.push(format!(
+                    "to review: `stead task review {} {} --session {session}`  {}",
+                    own.task,
+                    slot.slot,
+                    styled(style::DIM, clean::line(&own.title)),
+                ));
+            }
         }
     }
     lines

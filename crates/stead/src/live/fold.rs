@@ -42,6 +42,8 @@ pub(super) struct Fold {
     pub(super) agents: BTreeMap<AgentPath, Agent>,
     pub(super) tasks: BTreeMap<TaskId, Task>,
     pub(super) permissions: BTreeMap<PermissionId, Request>,
+    /// Why the session could not be started at all.
+    pub(super) refused: Option<String>,
     tip: Position,
 }
 
@@ -55,6 +57,7 @@ impl Fold {
             agents: BTreeMap::new(),
             tasks: BTreeMap::new(),
             permissions: BTreeMap::new(),
+            refused: None,
             tip: 0,
         };
         fold.reset(tree, tasks);
@@ -103,6 +106,14 @@ impl Fold {
         }
     }
 
+    /// Takes how far an agent's copies are.
+    pub(super) fn copying(&mut self, path: &AgentPath, how_far: &str) {
+        if let Some(agent) = self.agents.get_mut(path).filter(|a| a.activity == Activity::Preparing)
+        {
+            how_far.clone_into(&mut agent.last);
+        }
+    }
+
     /// Takes an event. False: it is one after which the engine must be asked again.
     pub(super) fn apply(&mut self, notification: &EventNotification) -> bool {
         let Some(event) = render::decoded(notification) else { return true };
@@ -130,6 +141,9 @@ impl Fold {
                     agent.since = Some(notification.at);
                 }
             }
+            BranchEvent::AgentRefused { path, reason } if path.is_root() => {
+                self.refused = Some(reason.clone());
+            }
             BranchEvent::Said { .. } => {
                 let agent =
                     notification.conversation.as_ref().and_then(|path| self.agents.get_mut(path));
@@ -147,7 +161,12 @@ impl Fold {
             BranchEvent::AgentReserved { path, .. } => {
                 self.agents.insert(path, Agent::new(Activity::Preparing));
             }
-            BranchEvent::AgentPublished { path } => self.set(&path, Activity::Running),
+            BranchEvent::AgentPublished { path, .. } => {
+                self.set(&path, Activity::Running);
+                if let Some(agent) = self.agents.get_mut(&path) {
+                    agent.last.clear();
+                }
+            }
             BranchEvent::AgentRefused { path, .. } => drop(self.agents.remove(&path)),
             BranchEvent::TurnStarted { path } => {
                 let agent =

@@ -22,6 +22,8 @@ pub(crate) enum Step {
     Event(Box<EventNotification>),
     /// An agent began or ended waiting.
     Activity(AgentPath, Activity),
+    /// How far an agent's copies are: files, bytes, and what there will be.
+    Copying(AgentPath, u64, u64, Option<(u64, u64)>),
     /// All that was stored has been told.
     CaughtUp,
     /// The engine went away; a new one goes on after this position.
@@ -82,6 +84,9 @@ impl<'a> Follower<'a> {
                         }
                         Notification::Activity { path, activity } => {
                             Ok(Step::Activity(path, activity))
+                        }
+                        Notification::Copying { path, files, bytes, of } => {
+                            Ok(Step::Copying(path, files, bytes, of))
                         }
                         Notification::CaughtUp { .. } if !self.params.follow => Ok(Step::End),
                         Notification::CaughtUp { .. } => Ok(Step::CaughtUp),

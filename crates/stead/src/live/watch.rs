@@ -16,6 +16,7 @@ use super::follow::{Follower, Step};
 use super::keys::{Key, Keys};
 use crate::context::{Context, ask};
 use crate::exit::{Done, Exit, Failure};
+use crate::render;
 
 /// How often the view is looked at.
 const TICK: Duration = Duration::from_millis(100);
@@ -140,6 +141,10 @@ impl Watch<'_> {
             }
             Step::Activity(path, activity) => {
                 self.fold.activity(&path, activity);
+                self.face.changed();
+            }
+            Step::Copying(path, files, bytes, of) => {
+                self.fold.copying(&path, &render::copying(files, bytes, of));
                 self.face.changed();
             }
             Step::CaughtUp => self.caught_up = true,

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use stead_core::delegated::ApplyOutcome;
 use stead_core::event::{
     BranchEvent, CallFate, Event, MailKind, Outcome, Sender, StoredEvent, WorldEvent,
 };
@@ -10,7 +11,7 @@ use stead_core::permission::Answer;
 use stead_core::task::Task;
 use stead_engine::api::{CallView, EventNotification};
 
-use super::{about, answer, clock, ended, mode, placement, status};
+use super::{about, answer, applied, clock, ended, mode, placement, status};
 use crate::clean;
 use crate::output::{style, styled};
 
@@ -130,7 +131,7 @@ impl Teller {
                 self.assignments.insert(path.to_string(), brief(text));
                 return None;
             }
-            BranchEvent::AgentPublished { path } => {
+            BranchEvent::AgentPublished { path, .. } => {
                 let what = match self.assignments.remove(path.as_str()) {
                     Some(message) => format!("was given: {message}"),
                     None => "is there".to_owned(),
@@ -251,6 +252,34 @@ fn told_world(event: &WorldEvent) -> Option<(String, Weight)> {
             (format!("mode {}{plan}", mode(*set)), Weight::Mark)
         }
         WorldEvent::Granted { .. } => ("the same is allowed from now on".to_owned(), Weight::Step),
+        // Its agent's being there tells this.
+        WorldEvent::TaskReserved { .. } | WorldEvent::TaskRefused { .. } => return None,
+        WorldEvent::TaskSettled { .. } => return None,
+        WorldEvent::TaskAdmitted { copies, .. } if copies.is_empty() => return None,
+        WorldEvent::TaskAdmitted { task, copies, notes } => {
+            let slots: Vec<_> = copies.iter().map(|copy| copy.slot.as_str()).collect();
+            let mut what = format!("task {task} has its private copies: {}", slots.join(", "));
+            for note in notes {
+                what.push_str(&format!("; {}", clean::brief(note, LONGEST)));
+            }
+            (what, Weight::Step)
+        }
+        WorldEvent::CopyReviewed { task, slot, .. } => {
+            (format!("{slot} of task {task} was reviewed"), Weight::Mark)
+        }
+        WorldEvent::ApplyBegun { task, slot, .. } => {
+            (format!("{slot} of task {task} is being applied"), Weight::Step)
+        }
+        WorldEvent::ApplyEnded { task, slot, outcome, .. } => {
+            let weight = match outcome {
+                ApplyOutcome::Applied { .. } => Weight::Mark,
+                _ => Weight::Alarm,
+            };
+            (format!("{slot} of task {task}: {}", applied(outcome)), weight)
+        }
+        WorldEvent::CopyDiscarded { task, slot } => {
+            (format!("the copy {slot} of task {task} is in the trash"), Weight::Mark)
+        }
         WorldEvent::Rewound { to } => (format!("went back to {to}"), Weight::Mark),
     })
 }

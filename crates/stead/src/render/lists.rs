@@ -2,9 +2,9 @@
 
 use stead_core::permission::{Deed, Request};
 use stead_core::task::Task;
-use stead_engine::api::{SessionView, TasksResponse};
+use stead_engine::api::{DelegatedView, SessionView, TasksResponse};
 
-use super::{counted, moment, status};
+use super::{counted, copies::slots, moment, status};
 use crate::clean;
 use crate::output::{style, styled};
 
@@ -50,8 +50,8 @@ pub(crate) fn tasks(list: &TasksResponse) -> String {
     text
 }
 
-/// One task whole.
-pub(crate) fn task(task: &Task) -> String {
+/// One task whole; `own` is what it has of its own when it is delegated.
+pub(crate) fn task(task: &Task, own: Option<&DelegatedView>) -> String {
     let (word, shade) = status(task.status);
     let mut text = format!(
         "{} {}\n{}  {}{}\n",
@@ -63,6 +63,9 @@ pub(crate) fn task(task: &Task) -> String {
     );
     if !task.description.is_empty() {
         text.push_str(&format!("\n{}\n", clean::block(&task.description).trim_end()));
+    }
+    if let Some(own) = own {
+        text.push_str(&slots(own));
     }
     text
 }

@@ -1,5 +1,6 @@
 //! What people read: pure functions from the engine's answers to text.
 
+mod copies;
 mod event;
 mod lists;
 mod moments;
@@ -8,8 +9,12 @@ mod tree;
 mod words;
 
 pub(crate) use event::{Teller, decoded};
+pub(crate) use copies::{review, slots};
 pub(crate) use lists::{permissions, sessions, task, tasks};
 pub(crate) use moments::{clock, lasting, moment};
 pub(crate) use reply::about;
 pub(crate) use tree::tree;
-pub(crate) use words::{activity, answer, counted, ended, mode, outcome, placement, status};
+pub(crate) use words::{
+    activity, answer, applied, bytes, copy_state, copying, counted, ended, mode, outcome,
+    placement, status,
+};

@@ -1,11 +1,12 @@
 //! One word for each thing, and its style.
 
 use clap::builder::styling::Style;
+use stead_core::delegated::ApplyOutcome;
 use stead_core::event::Outcome;
 use stead_core::layout::Placement;
 use stead_core::permission::{Answer, Mode};
 use stead_core::task::Status;
-use stead_engine::api::Activity;
+use stead_engine::api::{Activity, CopyState};
 
 use crate::clean;
 use crate::output::style;
@@ -80,7 +81,91 @@ pub(crate) fn status(status: Status) -> (&'static str, Style) {
     }
 }
 
+/// How far a copy is on its way into the original, and how that looks.
+pub(crate) fn copy_state(state: CopyState) -> (&'static str, Style) {
+    match state {
+        CopyState::Preparing => ("being made", style::DIM),
+        CopyState::NotReviewed => ("not reviewed", style::BUSY),
+        CopyState::Reviewed => ("reviewed", style::ASK),
+        CopyState::Applying => ("being applied", style::ASK),
+        CopyState::Applied => ("applied", style::GOOD),
+        CopyState::Discarded => ("discarded", style::DIM),
+    }
+}
+
+/// How an apply ended, on one line.
+pub(crate) fn applied(outcome: &ApplyOutcome) -> String {
+    match outcome {
+        ApplyOutcome::Applied { paths: 0, .. } => "applied: nothing differed".to_owned(),
+        ApplyOutcome::Applied { paths, .. } => {
+            let paths = counted(usize::try_from(*paths).unwrap_or(usize::MAX), "path", "paths");
+            format!("applied, {paths} written")
+        }
+        ApplyOutcome::Refused { reason, .. } => {
+            format!("not applied, nothing was written: {}", clean::line(reason))
+        }
+        ApplyOutcome::RolledBack { cause, rescue } => {
+            let rescue = rescue
+                .as_ref()
+                .map(|rescue| format!("; what was found is kept in {}", clean::line(rescue)))
+                .unwrap_or_default();
+            format!("not applied, all is as it was: {}{rescue}", clean::line(cause))
+        }
+        ApplyOutcome::RecoveryNeeded { cause, rescue } => {
+            format!("half-way: {}; see {}", clean::line(cause), clean::line(rescue))
+        }
+    }
+}
+
+/// Bytes as people read them: three digits and a unit of 1,000.
+pub(crate) fn bytes(bytes: u64) -> String {
+    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
+    let mut whole = bytes;
+    let mut rest = 0;
+    let mut unit = 0;
+    while whole >= 1000 && unit + 1 < UNITS.len() {
+        (rest, whole) = (whole % 1000, whole / 1000);
+        unit += 1;
+    }
+    let name = UNITS.get(unit).copied().unwrap_or_default();
+    if unit > 0 && whole < 10 {
+        format!("{whole}.{} {name}", rest / 100)
+    } else {
+        format!("{whole} {name}")
+    }
+}
+
+/// How far a copy is, on one line.
+pub(crate) fn copying(files: u64, done: u64, of: Option<(u64, u64)>) -> String {
+    match of {
+        Some((all, size)) => {
+            format!("copying: {files} of {all} files, {} of {}", bytes(done), bytes(size))
+        }
+        None => format!("copying: {files} files, {}", bytes(done)),
+    }
+}
+
 /// A number with its noun.
 pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_have_a_unit_and_few_digits() {
+        for (count, text) in [
+            (0, "0 B"),
+            (999, "999 B"),
+            (1000, "1.0 kB"),
+            (1999, "1.9 kB"),
+            (10_500, "10 kB"),
+            (904_000_000, "904 MB"),
+            (u64::MAX, "18446744 TB"),
+        ] {
+            assert_eq!(bytes(count), text);
+        }
+    }
 }

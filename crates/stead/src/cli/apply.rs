@@ -1,0 +1,82 @@
+//! `stead task apply`: bring what was reviewed into the original, whole or not at all.
+
+use clap::Args;
+use stead_core::delegated::ApplyOutcome;
+use stead_engine::api::{ApplyParams, ApplyResponse};
+
+use super::program::{Chosen, Json};
+use super::task::CopyOf;
+use crate::clean;
+use crate::context::{Context, block_on};
+use crate::exit::{Done, Exit, Failure};
+use crate::output::{answer, document, say};
+use crate::render;
+
+/// Bring what was reviewed into the original, whole or not at all
+///
+/// Writes exactly the reviewed snapshot; nothing is staged and nothing is committed. Files that you
+/// changed yourself meanwhile are never overwritten: then nothing is written.
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArguments {
+    #[command(flatten)]
+    copy: CopyOf,
+    #[command(flatten)]
+    chosen: Chosen,
+    #[command(flatten)]
+    json: Json,
+}
+
+/// Applies and tells the outcome.
+pub(crate) fn apply(arguments: &ApplyArguments) -> Done {
+    let context = Context::new()?;
+    block_on(async {
+        let client = context.connect().await?;
+        let session = context.session(&client, arguments.chosen.session.as_deref()).await?;
+        let (task, slot) = arguments.copy.find(&client, &session).await?;
+        let told = client.apply(&session, task, &ApplyParams { slot }).await;
+        let response = told.map_err(|refusal| match refusal.kind {
+            // It may have begun: only the record can tell.
+            stead_core::refusal::RefusalKind::Unavailable => Failure::Unknown(refusal.hint(
+                format!("`stead task show {task} --session {session}` says how it ended"),
+            )),
+            _ => Failure::from(refusal),
+        })?;
+        if arguments.json.json {
+            document(&response)?;
+        } else {
+            tell(&response)?;
+        }
+        Ok(exit(&response.outcome))
+    })
+}
+
+fn tell(response: &ApplyResponse) -> Result<(), Failure> {
+    let ApplyResponse { task, slot, destination, outcome, before } = response;
+    let before = if *before { " (before; nothing was done now)" } else { "" };
+    answer(format_args!("task {task} {slot}: {}{before}\n", render::applied(outcome)))?;
+    match outcome {
+        ApplyOutcome::Applied { paths, .. } if *paths > 0 => {
+            say(format_args!("written in {}", clean::path(destination.as_path())));
+        }
+        ApplyOutcome::Refused { paths, conflict, .. } => {
+            for path in paths {
+                say(format_args!("  {}", clean::line(path)));
+            }
+            if *conflict {
+                say("your own changes are in the way: commit or put them aside, then apply again");
+            }
+        }
+        ApplyOutcome::RecoveryNeeded { .. } => say("`stead doctor` shows what is half-way"),
+        ApplyOutcome::Applied { .. } | ApplyOutcome::RolledBack { .. } => {}
+    }
+    Ok(())
+}
+
+fn exit(outcome: &ApplyOutcome) -> Exit {
+    match outcome {
+        ApplyOutcome::Applied { .. } => Exit::DONE,
+        ApplyOutcome::Refused { conflict: true, .. } => Exit::CONFLICT,
+        ApplyOutcome::Refused { .. } | ApplyOutcome::RolledBack { .. } => Exit::REFUSED,
+        ApplyOutcome::RecoveryNeeded { .. } => Exit::UNKNOWN,
+    }
+}

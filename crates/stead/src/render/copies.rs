@@ -1,0 +1,108 @@
+//! Copies, reviews and applies as text.
+
+use clap::builder::styling::Style;
+use stead_core::delegated::Checkout;
+use stead_core::layout::Access;
+use stead_engine::api::{CopyState, DelegatedView, ReviewResponse};
+
+use super::{applied, copy_state, counted};
+use crate::clean;
+use crate::output::{style, styled};
+
+/// The slots of a delegated task: what each is a copy of, and how far it is.
+pub(crate) fn slots(own: &DelegatedView) -> String {
+    let mut text = String::new();
+    for slot in &own.slots {
+        let (word, shade) = copy_state(slot.state);
+        let access = match slot.access {
+            Access::Read => "read only",
+            Access::Write => "to write",
+        };
+        text.push_str(&format!(
+            "\n{}  {}  {access}\n  original  {}\n",
+            styled(style::BOLD, &slot.slot),
+            styled(shade, word),
+            clean::path(slot.original.as_path()),
+        ));
+        if let Some(copy) = slot.copy.as_ref().filter(|_| slot.state != CopyState::Discarded) {
+            text.push_str(&format!("  copy      {}\n", clean::path(copy.as_path())));
+        }
+        if let Some(outcome) = &slot.outcome {
+            text.push_str(&format!("  last      {}\n", applied(outcome)));
+        }
+    }
+    for note in &own.notes {
+        text.push_str(&format!("{}\n", styled(style::DIM, clean::line(note))));
+    }
+    text
+}
+
+/// A frozen snapshot against its base.
+pub(crate) fn review(review: &ReviewResponse) -> String {
+    let ReviewResponse { task, slot, .. } = review;
+    let mut text = format!(
+        "{}\n  copy      {}\n  original  {}{}\n  snapshot  {}\n",
+        styled(style::BOLD, format_args!("task {task} {slot}")),
+        clean::path(review.copy.as_path()),
+        clean::path(review.destination.as_path()),
+        review.checkout.as_ref().map(checked_out).unwrap_or_default(),
+        review.snapshot,
+    );
+    if review.changes.is_empty() {
+        text.push_str("\nnothing differs from what it was made from\n");
+    } else {
+        let count = counted(review.changes.len(), "change", "changes");
+        text.push_str(&format!("\n{}\n", styled(style::BOLD, count)));
+        let widest = review.changes.iter().map(|c| c.what.chars().count()).max().unwrap_or(0);
+        for change in &review.changes {
+            let pad = widest.saturating_sub(change.what.chars().count());
+            text.push_str(&format!(
+                "  {}{}  {}\n",
+                styled(style::DIM, &change.what),
+                " ".repeat(pad),
+                clean::line(&change.path)
+            ));
+        }
+    }
+    if !review.diff.is_empty() {
+        text.push('\n');
+        for line in clean::block(&review.diff).lines() {
+            let shade = match line.as_bytes() {
+                [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => style::BOLD,
+                [b'+', ..] => style::GOOD,
+                [b'-', ..] => style::BAD,
+                [b'@', ..] => style::DIM,
+                _ => Style::new(),
+            };
+            text.push_str(&format!("{}\n", styled(shade, line)));
+        }
+    }
+    for (folder, files) in &review.beside {
+        let files = counted(usize::try_from(*files).unwrap_or(usize::MAX), "file", "files");
+        text.push_str(&format!(
+            "not reviewed and never applied: {files} changed in {}\n",
+            clean::line(folder)
+        ));
+    }
+    if review.commits > 0 {
+        let count = usize::try_from(review.commits).unwrap_or(usize::MAX);
+        text.push_str(&format!(
+            "{} in the copy; an apply brings files, not commits\n",
+            counted(count, "commit", "commits")
+        ));
+    }
+    text
+}
+
+fn checked_out(checkout: &Checkout) -> String {
+    match checkout {
+        Checkout::Branch(name) => {
+            let name = name.strip_prefix("refs/heads/").unwrap_or(name);
+            format!(", on {}", clean::line(name))
+        }
+        Checkout::Detached(commit) => {
+            let short: String = commit.chars().take(12).collect();
+            format!(", at {}", clean::line(&short))
+        }
+    }
+}
