@@ -1,10 +1,21 @@
 //! The layout file: stead's record beside a task's copies.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use stead_core::id::{Digest, RootId, SessionId, SlotName, TaskId, Timestamp};
 use stead_core::layout::{AbsoluteDir, Access, RootIdentity};
+
+use crate::error::CopyError;
+use crate::home::Home;
+
+/// The name of the layout file in a task's folder; no slot can have it.
+pub(crate) const LAYOUT_FILE: &str = ".layout.json";
+
+/// The form that this program writes and the newest that it reads.
+pub(crate) const LAYOUT_VERSION: u32 = 1;
 
 /// What a task may use: its copies, and where each came from. Written once, at admission; what
 /// changes later (the base, after an apply) is in the log.
@@ -66,4 +77,46 @@ pub enum Checkout {
     Branch(String),
     /// A commit, by its object id.
     Detached(String),
+}
+
+impl Layout {
+    /// The layout of a task; none where it has no copies.
+    ///
+    /// # Errors
+    /// [`CopyError::Layout`] when the file is there and cannot be read as one: damaged, or from a
+    /// newer program.
+    pub fn load(home: &Home, session: &SessionId, task: TaskId) -> Result<Option<Self>, CopyError> {
+        Self::load_from(&home.task(session, task))
+    }
+
+    /// The layout beside the copies in `folder`.
+    pub(crate) fn load_from(folder: &Path) -> Result<Option<Self>, CopyError> {
+        let path = folder.join(LAYOUT_FILE);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(CopyError::system("read", &path, error)),
+        };
+        let refused = |reason: String| CopyError::Layout { path: path.clone(), reason };
+        // The version first: what a newer program added is no reason to call the file damaged.
+        let form: Form = serde_json::from_slice(&bytes).map_err(|e| refused(e.to_string()))?;
+        if form.version > LAYOUT_VERSION {
+            return Err(refused(format!("it has version {}", form.version)));
+        }
+        serde_json::from_slice(&bytes).map(Some).map_err(|e| refused(e.to_string()))
+    }
+
+    /// The slot of that name.
+    pub fn slot(&self, name: &SlotName) -> Option<&Slot> {
+        self.slots.iter().find(|slot| slot.slot == *name)
+    }
+}
+
+#[derive(Deserialize)]
+struct Form {
+    version: u32,
 }
