@@ -18,6 +18,7 @@ mod rules;
 mod scope;
 mod snapshot;
 mod staging;
+mod withdraw;
 
 pub use admit::{Admitted, AdmittedSlot, MOST_ROOTS, Request, admit};
 pub use base::{Base, IndexedFile};
@@ -30,3 +31,4 @@ pub use refusal::{AdmitError, Obstruction, Refused};
 pub use rules::Rules;
 pub use snapshot::Snapshot;
 pub use staging::{StagedFolder, clear_staging, staged};
+pub use withdraw::{withdraw, withdraw_others};

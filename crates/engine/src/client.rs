@@ -9,14 +9,15 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stead_core::id::SessionId;
+use stead_core::id::{RootId, SessionId, TaskId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use tokio::net::UnixStream;
 
 use crate::api::{
-    EngineResponse, EventsParams, FindParams, InterruptParams, InterruptResponse, ModeParams,
-    ModeResponse, Notification, PermitParams, PermitResponse, ResultResponse, SendParams,
+    ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, EngineResponse, EventsParams, FindParams, InterruptParams, InterruptResponse, ModeParams,
+    ModeResponse, Notification, PermitParams, PermitResponse, RebindParams, ResultResponse,
+    ReviewParams, ReviewResponse, RootView, SendParams,
     SendResponse, SessionParams, SessionView, StartParams, StartResponse, TasksResponse,
     TreeResponse,
 };

@@ -25,6 +25,7 @@ use crate::api::{
 };
 use crate::caller::Caller;
 use crate::drivers;
+use crate::registry::Registry;
 use crate::roots;
 use crate::session::{Actor, Busy, Handle, Message, Shared, Surroundings, load, text_body};
 
@@ -318,6 +319,17 @@ impl Engine {
                 )
                 .hint("`stead sessions` lists them all; `--session ID` names one")
             })
+    }
+
+    /// Asks the registry of roots, or changes it.
+    pub(crate) async fn roots<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Registry) -> Result<T, Refusal> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let shared = self.shared.clone();
+        tokio::task::spawn_blocking(move || act(&shared.registry))
+            .await
+            .map_err(|e| failed(e.to_string()))?
     }
 
     /// The session as it is.

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use stead_core::event::Outcome;
-use stead_core::id::SessionId;
+use stead_core::id::{RootId, SessionId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::Command;
@@ -19,13 +19,15 @@ use tokio::sync::mpsc;
 
 use crate::api::{
     EngineResponse, EventsParams, Failure, FindParams, InterruptParams, InterruptResponse,
-    ModeParams, ModeResponse, PermitParams, PermitResponse, ResultResponse, SendParams,
+    ModeParams, ModeResponse, PermitParams, PermitResponse, RebindParams, ResultResponse, RootView,
+    SendParams,
     SendResponse, SessionParams, SessionView, StartParams, StartResponse, TasksResponse,
     TreeResponse,
 };
 use crate::caller::{Behind, Caller, Peer};
 use crate::engine::Engine;
 use crate::events;
+use crate::registry::Registry;
 use crate::session::Message;
 
 /// The largest request body, in bytes: a playbook and a message.
@@ -46,6 +48,8 @@ pub(crate) async fn serve(engine: Arc<Engine>, listener: UnixListener, behind: B
         .route("/v1/engine", get(describe))
         .route("/v1/engine/stop", post(stop))
         .route("/v1/find", get(find))
+        .route("/v1/roots", get(roots))
+        .route("/v1/roots/{root}", post(rebind))
         .route("/v1/sessions", get(list).post(start))
         .route("/v1/sessions/{session}", get(tree))
         .route("/v1/sessions/{session}/tasks", get(tasks))
@@ -106,6 +110,21 @@ async fn stop(
 
 async fn list(State(engine): State<Arc<Engine>>) -> Answer<Vec<SessionView>> {
     Ok(Json(engine.list().await?))
+}
+
+async fn roots(State(engine): State<Arc<Engine>>) -> Answer<Vec<RootView>> {
+    Ok(Json(engine.roots(Registry::list).await?))
+}
+
+async fn rebind(
+    State(engine): State<Arc<Engine>>,
+    Extension(caller): Extension<Caller>,
+    Path(root): Path<RootId>,
+    Json(RebindParams { directory }): Json<RebindParams>,
+) -> Answer<RootView> {
+    caller.require_person("rebind a root")?;
+    let bound = engine.roots(move |registry| registry.rebind(&root, directory.as_path())).await?;
+    Ok(Json(bound))
 }
 
 async fn find(

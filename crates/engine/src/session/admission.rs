@@ -110,7 +110,10 @@ impl Actor {
         let (command, refusal) = match outcome {
             Ok(admission) => (Command::Publish { path: path.clone(), admission }, None),
             Err(refusal) => {
-                let reason = refusal.line.clone();
+                let reason = match &refusal.hint {
+                    Some(hint) => format!("{} ({hint})", refusal.line),
+                    None => refusal.line.clone(),
+                };
                 (Command::Refuse { path: path.clone(), reason }, Some(refusal))
             }
         };
@@ -204,7 +207,7 @@ fn admit(
         let _ = published.send(Published::Copying(path.clone(), progress));
     };
     let watch = Watch { cancel: Some(cancel), report: Some(&report) };
-    let Admitted { layout, notes, .. } =
+    let Admitted { layout, slots } =
         stead_copies::admit(&shared.copies, &shared.git()?, request, watch)
             .map_err(|error| refused(&error))?;
     let copies = layout
@@ -217,5 +220,9 @@ fn admit(
             Ok(AdmittedCopy { slot: made.slot.clone(), directory, base: made.base })
         })
         .collect::<Result<_, Refusal>>()?;
-    Ok(Admission { copies, notes: notes.iter().map(ToString::to_string).collect() })
+    let notes = slots
+        .iter()
+        .flat_map(|made| made.notes.iter().map(move |note| format!("{}: {note}", made.slot)))
+        .collect();
+    Ok(Admission { copies, notes })
 }

@@ -56,7 +56,7 @@ pub(crate) fn log(arguments: &LogArguments) -> Done {
                         "the engine had ended; a new one goes on after event {after}"
                     )),
                     Step::End => return Ok(Exit::DONE),
-                    Step::Activity(..) | Step::CaughtUp => {}
+                    Step::Activity(..) | Step::Copying(..) | Step::CaughtUp => {}
                 },
                 // Nothing has to be tidied up: it ends as a signal would end it.
                 _ = tokio::signal::ctrl_c() => return Ok(Exit::INTERRUPTED),

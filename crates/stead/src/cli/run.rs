@@ -9,7 +9,7 @@ use stead_core::id::{Label, SessionId};
 use stead_core::layout::Placement;
 use stead_core::mail::LONGEST_BODY;
 use stead_core::permission::Mode;
-use stead_core::refusal::{Refusal, RefusalKind};
+use stead_core::refusal::Refusal;
 use stead_engine::Client;
 use stead_engine::api::{Attendance, DriverParams, ModeParams, SendParams, StartParams};
 
