@@ -102,7 +102,8 @@ impl Depot {
         };
         for (name, text) in [("config", config), ("HEAD", "ref: refs/heads/none\n")] {
             let path = self.folder.join(name);
-            if !path.exists() {
+            // One that a power cut left half written is written again.
+            if fs::read(&path).ok().as_deref() != Some(text.as_bytes()) {
                 fs::write(&path, text).map_err(failed("write", &path))?;
             }
         }

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use stead_core::id::Digest;
+use stead_core::id::{Digest, SlotName};
 use stead_files::{FolderError, LockError, ManifestError, RelPath, TreeError};
 use stead_git::GitError;
 use stead_store::StoreError;
@@ -56,12 +56,28 @@ pub enum CopyError {
         reason: String,
     },
     /// The content of a file of a base or snapshot is in neither the blobs nor Git.
-    #[error("the content of {path} ({digest}) is gone")]
+    #[error("the content of {path} is gone{}", digest.map(|d| format!(" ({d})")).unwrap_or_default())]
     Content {
         /// The file.
         path: RelPath,
-        /// Its content's digest.
-        digest: Digest,
+        /// Its content's digest, if it is a file that has one.
+        digest: Option<Digest>,
+    },
+    /// No slot of that name in the layout.
+    #[error("there is no slot {slot}; the task has {}", slots.iter().map(SlotName::as_str).collect::<Vec<_>>().join(", "))]
+    UnknownSlot {
+        /// What was asked for.
+        slot: SlotName,
+        /// Those that there are.
+        slots: Vec<SlotName>,
+    },
+    /// A record of the trash that cannot be written.
+    #[error("the record {}: {reason}", path.display())]
+    Record {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
     },
     /// Somebody holds a lock that had to be waited for too long.
     #[error("{} is locked by {holder}", path.display())]

@@ -97,7 +97,7 @@ pub struct Refused {
 
 /// Why copies were not made or not frozen. In every case nothing of them is left.
 #[derive(Debug, thiserror::Error)]
-pub enum AdmitError {
+pub enum MakeError {
     /// Something is in the way that a person can do something about.
     #[error("{0}")]
     Refused(Box<Refused>),
@@ -106,7 +106,7 @@ pub enum AdmitError {
     Failed(#[from] CopyError),
 }
 
-impl AdmitError {
+impl MakeError {
     pub(crate) fn refused(root: &Path, why: Obstruction) -> Self {
         Self::Refused(Box::new(Refused { root: root.to_owned(), why }))
     }
@@ -127,7 +127,7 @@ impl AdmitError {
 
 macro_rules! from {
     ($($error:ty),*) => {$(
-        impl From<$error> for AdmitError {
+        impl From<$error> for MakeError {
             fn from(error: $error) -> Self {
                 Self::Failed(error.into())
             }

@@ -15,6 +15,11 @@ impl Scope {
         Self(tops)
     }
 
+    /// The same and more.
+    pub(crate) fn with(&self, more: impl IntoIterator<Item = RelPath>) -> Self {
+        Self::new(self.0.iter().cloned().chain(more))
+    }
+
     /// The topmost path of the set that `path` is or is below.
     pub(crate) fn top(&self, path: &RelPath) -> Option<&RelPath> {
         let after = self.0.partition_point(|top| top <= path);

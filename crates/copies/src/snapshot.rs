@@ -18,9 +18,10 @@ pub struct Snapshot {
     /// What else differs from the base: below ignored paths and in nested repositories, counted by
     /// the topmost folder. Never applied. Known to the freeze alone: [`Snapshot::load`] gives none.
     pub beside: Vec<(RelPath, u64)>,
-    /// Commits that the copy's HEAD has and the base's has not. They are never moved by an apply.
-    /// Known to the freeze alone, as `beside`.
-    pub commits: u64,
+    /// Commits that the copy's HEAD has and admission's has not; none when the copy's repository
+    /// cannot be asked, or there is none. They are never moved by an apply. Known to the freeze
+    /// alone, as `beside`.
+    pub commits: Option<u64>,
 }
 
 impl Snapshot {
@@ -32,6 +33,6 @@ impl Snapshot {
         let damaged = |reason: String| CopyError::Blob { digest: *digest, reason };
         let bytes = home.blobs().get(digest)?.ok_or_else(|| damaged("it is gone".to_owned()))?;
         let manifest = Manifest::decode(&bytes).map_err(|error| damaged(error.to_string()))?;
-        Ok(Self { digest: *digest, manifest, beside: Vec::new(), commits: 0 })
+        Ok(Self { digest: *digest, manifest, beside: Vec::new(), commits: None })
     }
 }

@@ -19,7 +19,7 @@ use crate::home::Home;
 use crate::keep::Keeper;
 use crate::layout::{Checkout, RootKind, Slot};
 use crate::note::{Note, NoteKind};
-use crate::refusal::{AdmitError, Obstruction};
+use crate::refusal::{MakeError, Obstruction};
 use crate::rules::Rules;
 use crate::scope::Scope;
 
@@ -43,7 +43,7 @@ impl Making<'_> {
         &self,
         mut survey: Survey,
         keeper: &mut Keeper,
-    ) -> Result<(Slot, AdmittedSlot), AdmitError> {
+    ) -> Result<(Slot, AdmittedSlot), MakeError> {
         let name = self.root.slot.as_str();
         let (copy, place) = (self.staged.join(name), self.task.join(name));
         for _ in 0..=ROUNDS {
@@ -75,10 +75,10 @@ impl Making<'_> {
             return Ok(self.made(&survey, cloned, kind, base));
         }
         let why = Obstruction::Unstable(RelPath::parse(".git/index").into_iter().collect());
-        Err(AdmitError::refused(self.root.directory.as_path(), why))
+        Err(MakeError::refused(self.root.directory.as_path(), why))
     }
 
-    fn clone(&self, survey: &Survey, copy: &Path) -> Result<Cloned, AdmitError> {
+    fn clone(&self, survey: &Survey, copy: &Path) -> Result<Cloned, MakeError> {
         let uncovered = survey.uncovered();
         let filter = |path: &RelPath, stat: &Stat| survey.taken.choose(path, stat);
         let wanted = |path: &RelPath, _: &Stat| !uncovered.holds(path);
@@ -109,7 +109,7 @@ impl Making<'_> {
     }
 
     /// A new folder in which a name is taken: the file system takes two names for one.
-    fn collision(&self, error: TreeError, copy: &Path) -> AdmitError {
+    fn collision(&self, error: TreeError, copy: &Path) -> MakeError {
         if let TreeError::System { act: "create", path, source } = &error {
             let met = path.strip_prefix(copy).ok().and_then(rel);
             if let (std::io::ErrorKind::AlreadyExists, Some(met)) = (source.kind(), met) {
@@ -119,11 +119,11 @@ impl Making<'_> {
         error.into()
     }
 
-    pub(super) fn refused(&self, why: Obstruction) -> AdmitError {
-        AdmitError::refused(self.root.directory.as_path(), why)
+    pub(super) fn refused(&self, why: Obstruction) -> MakeError {
+        MakeError::refused(self.root.directory.as_path(), why)
     }
 
-    fn base(&self, survey: &Survey, cloned: &Cloned, copy: &Path) -> Result<Base, AdmitError> {
+    fn base(&self, survey: &Survey, cloned: &Cloned, copy: &Path) -> Result<Base, MakeError> {
         let manifest = match &cloned.manifest {
             Some(manifest) => manifest.clone(),
             None => Manifest::new(stead_files::Time::now(), Vec::new())?,
@@ -153,7 +153,7 @@ impl Making<'_> {
         copy: &Path,
         proved: &HashSet<RelPath>,
         keeper: &mut Keeper,
-    ) -> Result<stead_core::id::Digest, AdmitError> {
+    ) -> Result<stead_core::id::Digest, MakeError> {
         let uncovered: Scope = base.scope();
         let folder = RootFolder::open(copy)?;
         for entry in base.manifest.entries() {

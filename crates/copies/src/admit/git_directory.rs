@@ -24,7 +24,7 @@ use super::copy::{Making, stats};
 use super::survey::{GitSurvey, rel};
 use crate::depot::Depot;
 use crate::error::{CopyError, failed};
-use crate::refusal::{AdmitError, Obstruction};
+use crate::refusal::{MakeError, Obstruction};
 
 /// Files of `info/` that decide what Git says of a work tree: the first two are of the repository,
 /// the last is of the one work tree.
@@ -40,7 +40,7 @@ pub(super) fn make(
     cloned: &Cloned,
     copy: &Path,
     place: &Path,
-) -> Result<Repository, AdmitError> {
+) -> Result<Repository, MakeError> {
     let depot = Depot::of(making.home, &making.root.id);
     depot.fill(&found.repository, making.watch)?;
     step::pass("copies.git", Moment::Before);
@@ -159,7 +159,7 @@ fn carry(from: &Path, to: &Path) -> Result<(), CopyError> {
 
 /// Copies a folder of the Git directory, if it is there; locks and what is no file stay behind. A
 /// link in its place is made again as it is.
-fn carry_folder(making: &Making<'_>, from: &Path, to: &Path) -> Result<(), AdmitError> {
+fn carry_folder(making: &Making<'_>, from: &Path, to: &Path) -> Result<(), MakeError> {
     match fs::symlink_metadata(from) {
         Ok(found) if found.is_symlink() => {
             let target = fs::read_link(from).map_err(failed("read", from))?;
@@ -183,7 +183,7 @@ fn carry_folder(making: &Making<'_>, from: &Path, to: &Path) -> Result<(), Admit
     if refused.is_empty() {
         Ok(())
     } else {
-        Err(AdmitError::refused(from, Obstruction::Unsupported(refused)))
+        Err(MakeError::refused(from, Obstruction::Unsupported(refused)))
     }
 }
 

@@ -27,7 +27,7 @@ use crate::home::Home;
 use crate::keep::{Keeper, sync, sync_file_system};
 use crate::layout::{LAYOUT_FILE, LAYOUT_VERSION, Layout, Slot};
 use crate::note::Note;
-use crate::refusal::{AdmitError, Obstruction};
+use crate::refusal::{MakeError, Obstruction};
 use crate::staging::Staged;
 
 /// As many roots as a layout has at most.
@@ -80,7 +80,7 @@ pub struct AdmittedSlot {
 /// `copies.clone`, `copies.git`, `copies.keep`, `copies.sync` and `copies.publish`.
 ///
 /// # Errors
-/// [`AdmitError::Refused`] names what is in the way; in every other case, a cancel included,
+/// [`MakeError::Refused`] names what is in the way; in every other case, a cancel included,
 /// nothing is visible either. What a killed process leaves is for
 /// [`clear_staging`](crate::clear_staging).
 pub fn admit(
@@ -88,7 +88,7 @@ pub fn admit(
     git: &Git,
     request: &Request,
     watch: Watch<'_>,
-) -> Result<Admitted, AdmitError> {
+) -> Result<Admitted, MakeError> {
     private_dir(home.path())?;
     place::check_layout(home, request)?;
     for root in &request.roots {
@@ -105,7 +105,7 @@ pub fn admit(
     for (root, survey) in &surveys {
         let met = sameness.collisions(&survey.listing);
         if !met.is_empty() {
-            return Err(AdmitError::refused(root, Obstruction::Collision(met)));
+            return Err(MakeError::refused(root, Obstruction::Collision(met)));
         }
     }
     room::check(staged.path(), &surveys)?;
@@ -131,16 +131,16 @@ pub fn admit(
 }
 
 /// What keeps changing is a person's to stop.
-fn told(error: AdmitError, root: &Root) -> AdmitError {
+fn told(error: MakeError, root: &Root) -> MakeError {
     match error {
-        AdmitError::Failed(CopyError::Tree(TreeError::Unstable(paths))) => {
-            AdmitError::refused(root.directory.as_path(), Obstruction::Unstable(paths))
+        MakeError::Failed(CopyError::Tree(TreeError::Unstable(paths))) => {
+            MakeError::refused(root.directory.as_path(), Obstruction::Unstable(paths))
         }
         other => other,
     }
 }
 
-fn publish(home: &Home, staged: Staged, layout: &Layout) -> Result<(), AdmitError> {
+fn publish(home: &Home, staged: Staged, layout: &Layout) -> Result<(), MakeError> {
     write_layout(staged.path(), layout)?;
     step::pass("copies.sync", Moment::Before);
     sync_file_system(home.path())?;

@@ -13,12 +13,12 @@ use super::{MOST_ROOTS, Request};
 use crate::error::{CopyError, failed};
 use crate::home::Home;
 use crate::layout::Layout;
-use crate::refusal::{AdmitError, Obstruction};
+use crate::refusal::{MakeError, Obstruction};
 
 /// The layout as a whole: its form, and that no two roots overlap.
-pub(super) fn check_layout(home: &Home, request: &Request) -> Result<(), AdmitError> {
+pub(super) fn check_layout(home: &Home, request: &Request) -> Result<(), MakeError> {
     let task = home.task(&request.session, request.task);
-    let refuse = |why| Err(AdmitError::refused(&task, why));
+    let refuse = |why| Err(MakeError::refused(&task, why));
     if !(1..=MOST_ROOTS).contains(&request.roots.len()) {
         return refuse(Obstruction::RootCount(request.roots.len()));
     }
@@ -30,7 +30,7 @@ pub(super) fn check_layout(home: &Home, request: &Request) -> Result<(), AdmitEr
             let (one, two) = (&root.directory, &other.directory);
             if one.is_within(two) || two.is_within(one) || is_same(root, other) {
                 let why = Obstruction::Overlap(two.as_path().to_owned());
-                return Err(AdmitError::refused(one.as_path(), why));
+                return Err(MakeError::refused(one.as_path(), why));
             }
         }
     }
@@ -51,9 +51,9 @@ fn is_same(one: &Root, two: &Root) -> bool {
 
 /// One root: that it is the folder that was selected, canonical, and no place of stead's or the
 /// person's whole home.
-pub(super) fn check_place(home: &Home, git: &Git, root: &Root) -> Result<(), AdmitError> {
+pub(super) fn check_place(home: &Home, git: &Git, root: &Root) -> Result<(), MakeError> {
     let directory = root.directory.as_path();
-    let refuse = |why| Err(AdmitError::refused(directory, why));
+    let refuse = |why| Err(MakeError::refused(directory, why));
     let real = match directory.canonicalize() {
         Ok(real) => real,
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
@@ -120,8 +120,8 @@ fn original_of(directory: &Path) -> Result<Option<PathBuf>, CopyError> {
 }
 
 /// The repository whose top level the folder is; none for a plain folder.
-pub(super) fn repository(git: &Git, directory: &Path) -> Result<Option<Repository>, AdmitError> {
-    let refuse = |why| Err(AdmitError::refused(directory, why));
+pub(super) fn repository(git: &Git, directory: &Path) -> Result<Option<Repository>, MakeError> {
+    let refuse = |why| Err(MakeError::refused(directory, why));
     let found = match Repository::discover(git, directory) {
         Ok(Some(found)) => found,
         Ok(None) => return Ok(None),

@@ -8,7 +8,7 @@ use stead_files::{Kind, Listing, RelPath, Space};
 
 use super::survey::Survey;
 use crate::error::{CopyError, failed};
-use crate::refusal::{AdmitError, Obstruction};
+use crate::refusal::{MakeError, Obstruction};
 
 /// What stays free of a disk, whatever is copied: a tenth, and at least so many bytes.
 const LEAST_FREE: u64 = 2 << 30;
@@ -24,7 +24,7 @@ const LARGEST: usize = 5;
 const EACH: u64 = 512;
 
 /// Refuses when the copies of all roots would leave too little.
-pub(super) fn check(staged: &Path, surveys: &[(&Path, Survey)]) -> Result<(), AdmitError> {
+pub(super) fn check(staged: &Path, surveys: &[(&Path, Survey)]) -> Result<(), MakeError> {
     let space = Space::of(staged)?;
     let (mut needed, mut files) = (0_u64, 0_u64);
     let mut most: Option<(&Path, &Listing, u64)> = None;
@@ -45,7 +45,7 @@ pub(super) fn check(staged: &Path, surveys: &[(&Path, Survey)]) -> Result<(), Ad
             let largest: Vec<(RelPath, u64)> =
                 largest.map(|(path, totals)| (path, totals.stored)).collect();
             let why = Obstruction::NoRoom { needed, free: space.free, largest };
-            Err(AdmitError::refused(root, why))
+            Err(MakeError::refused(root, why))
         }
         _ => Ok(()),
     }

@@ -17,7 +17,7 @@ use super::{links, place};
 use crate::error::{CopyError, failed};
 use crate::home::Home;
 use crate::note::{Note, NoteKind};
-use crate::refusal::{AdmitError, Obstruction};
+use crate::refusal::{MakeError, Obstruction};
 use crate::scope::Scope;
 
 /// What is in a root.
@@ -71,7 +71,7 @@ impl Survey {
         git: &Git,
         root: &Root,
         watch: Watch<'_>,
-    ) -> Result<Self, AdmitError> {
+    ) -> Result<Self, MakeError> {
         let directory = root.directory.as_path();
         let git_survey = match place::repository(git, directory)? {
             Some(repository) => Some(GitSurvey::of(home, root, repository)?),
@@ -107,7 +107,7 @@ impl Survey {
     }
 
     /// Asks for the ignore rules' answers again: files came or went while the root was copied.
-    pub(super) fn judge_again(&mut self) -> Result<(), AdmitError> {
+    pub(super) fn judge_again(&mut self) -> Result<(), MakeError> {
         // What was ignored and went stays ignored should it come back.
         self.ask_git()?;
         self.ignored.sort();
@@ -115,7 +115,7 @@ impl Survey {
         Ok(())
     }
 
-    fn ask_git(&mut self) -> Result<(), AdmitError> {
+    fn ask_git(&mut self) -> Result<(), MakeError> {
         let Some(found) = &mut self.git else { return Ok(()) };
         let repository = &found.repository;
         let untracked = repository.untracked()?;
@@ -140,7 +140,7 @@ impl Survey {
     }
 
     /// Every `.git` below the root makes its folder a repository of its own; so does a gitlink.
-    fn find_nested(&mut self, directory: &Path) -> Result<(), AdmitError> {
+    fn find_nested(&mut self, directory: &Path) -> Result<(), MakeError> {
         let mut outside = Vec::new();
         let mut modules = false;
         for folder in self.listing.folders() {
@@ -157,7 +157,7 @@ impl Survey {
             self.nested.push(folder.path.clone());
         }
         if !outside.is_empty() {
-            return Err(AdmitError::refused(directory, Obstruction::LeadsOutside(outside)));
+            return Err(MakeError::refused(directory, Obstruction::LeadsOutside(outside)));
         }
         let initialised: BTreeSet<RelPath> = self.nested.iter().cloned().collect();
         let Some(found) = &mut self.git else { return Ok(()) };
@@ -173,7 +173,7 @@ impl Survey {
         Ok(())
     }
 
-    fn refuse_obstacles(&mut self, directory: &Path) -> Result<(), AdmitError> {
+    fn refuse_obstacles(&mut self, directory: &Path) -> Result<(), MakeError> {
         let uncovered = self.uncovered();
         let obstacles = self.listing.obstacles(&|path| !uncovered.holds(path));
         let (left, refused): (Vec<Obstacle>, Vec<Obstacle>) =
@@ -181,7 +181,7 @@ impl Survey {
                 matches!(obstacle.kind, ObstacleKind::Special(_)) && uncovered.holds(&obstacle.path)
             });
         if !refused.is_empty() {
-            return Err(AdmitError::refused(directory, Obstruction::Unsupported(refused)));
+            return Err(MakeError::refused(directory, Obstruction::Unsupported(refused)));
         }
         let left: Vec<RelPath> = left.into_iter().map(|obstacle| obstacle.path).collect();
         self.notes.extend(Note::about(NoteKind::Special, left.iter().cloned()));
@@ -225,8 +225,8 @@ impl Survey {
 }
 
 impl GitSurvey {
-    fn of(home: &Home, root: &Root, repository: Repository) -> Result<Self, AdmitError> {
-        let refuse = |why| Err(AdmitError::refused(root.directory.as_path(), why));
+    fn of(home: &Home, root: &Root, repository: Repository) -> Result<Self, MakeError> {
+        let refuse = |why| Err(MakeError::refused(root.directory.as_path(), why));
         if repository.is_partial()? {
             return refuse(Obstruction::Partial);
         }

@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use stead_copies::{AdmitError, Admitted, Home, NoteKind, Obstruction, Request, admit};
+use stead_copies::{Admitted, Home, MakeError, NoteKind, Obstruction, Request, admit};
 use stead_core::id::{RootId, SessionId, SlotName, TaskId, Timestamp};
 use stead_core::layout::{AbsoluteDir, Access, Root, RootIdentity};
 use stead_files::{FileIdentity, RelPath, Watch};
@@ -145,7 +145,7 @@ impl Kit {
         }
     }
 
-    pub fn try_admit(&self, request: &Request) -> Result<Admitted, AdmitError> {
+    pub fn try_admit(&self, request: &Request) -> Result<Admitted, MakeError> {
         admit(&self.home, &self.git, request, Watch::default())
     }
 
@@ -171,7 +171,7 @@ impl Kit {
         let before = picture_if_there(request);
         let error = self.try_admit(request).expect_err("it was admitted");
         let hint = error.hint();
-        let AdmitError::Refused(refused) = error else { panic!("{error}") };
+        let MakeError::Refused(refused) = error else { panic!("{error}") };
         self.assert_nothing_left();
         assert!(before == picture_if_there(request), "an original was changed");
         assert!(!refused.to_string().is_empty());
