@@ -4,12 +4,22 @@
 //! Everything is synchronous and works without the engine; what happened is told to the caller,
 //! who appends it to the log. Nothing is written inside an original but by an apply.
 
+mod apply;
 mod base;
+mod changes;
 mod home;
+mod journal;
 mod layout;
+mod recover;
+mod review;
 mod snapshot;
 
+pub use apply::{Apply, Cause, Clash, Cleared, Conflict, Outcome, Refused, Request, Written};
 pub use base::{Base, IndexedFile};
+pub use changes::{Change, State, Unknown, changes};
 pub use home::Home;
+pub use journal::{Finished, Header, JournalError, Leftover, Rescue, leftovers};
 pub use layout::{Checkout, Layout, RootKind, Slot};
+pub use recover::{Recorded, RecoverError, forget, recover};
+pub use review::{Review, ReviewError};
 pub use snapshot::Snapshot;
