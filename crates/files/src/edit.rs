@@ -18,10 +18,16 @@ use stead_core::step::{self, Moment};
 
 use crate::atomic::TEMPORARY;
 use crate::error::TreeError;
-use crate::path::{RelPath, Target};
+use crate::path::{PathError, RelPath, Target};
 use crate::remove::{remove_tree, set_mode};
 use crate::root::{RootFolder, open_file};
 use crate::stat::{Kind, Stat};
+
+const NEW: OFlags = OFlags::WRONLY
+    .union(OFlags::CREATE)
+    .union(OFlags::EXCL)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::CLOEXEC);
 
 /// Something new beside its target, under a name that [`crate::is_temporary`] knows.
 ///
@@ -34,6 +40,27 @@ pub struct Staged {
 }
 
 impl Staged {
+    /// Something that is not there yet, and the place it will have: `tag` and `number` in a name
+    /// of [`crate::is_temporary`] in `folder`, which need not be the target's own. So a journal can
+    /// name it before it exists.
+    ///
+    /// # Errors
+    /// The tag cannot be part of a name.
+    pub fn planned(
+        target: Target,
+        folder: &RelPath,
+        tag: &str,
+        number: usize,
+    ) -> Result<Self, PathError> {
+        let beside = folder.join(format!("{TEMPORARY}{tag}-{number}"))?;
+        Ok(Self { target, beside })
+    }
+
+    /// What a journal named: a target and the place beside it.
+    pub fn at(target: Target, beside: RelPath) -> Self {
+        Self { target, beside }
+    }
+
     /// Where it is to go.
     pub fn target(&self) -> &Target {
         &self.target
@@ -55,9 +82,7 @@ impl RootFolder {
     ) -> Result<Staged, TreeError> {
         let (folder, staged) = self.staging(target)?;
         let name = staged.beside.name();
-        let new =
-            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = openat(&folder, name, new, Mode::RUSR | Mode::WUSR)
+        let file = openat(&folder, name, NEW, Mode::RUSR | Mode::WUSR)
             .map_err(|errno| self.refused("create", &staged.beside, errno))?;
         let mut file = std::fs::File::from(file);
         let written = std::io::copy(content, &mut file).map_err(|source| TreeError::System {
@@ -82,6 +107,38 @@ impl RootFolder {
         symlinkat(text, &folder, staged.beside.name())
             .map_err(|errno| self.refused("create", &staged.beside, errno))?;
         Ok(staged)
+    }
+
+    /// Makes an empty file at a planned place, only for its owner, and opens it for writing. Whoever
+    /// fails to fill it removes it by [`RootFolder::unstage`].
+    ///
+    /// # Errors
+    /// [`TreeError::Exists`] when something is there, which stays.
+    pub fn create(&self, staged: &Staged) -> Result<std::fs::File, TreeError> {
+        let folder = self.folder(&parent(&staged.beside))?;
+        let file = openat(&folder, staged.beside.name(), NEW, Mode::RUSR | Mode::WUSR)
+            .map_err(|errno| self.taken(&staged.beside, "create", errno))?;
+        Ok(file.into())
+    }
+
+    /// Makes a symbolic link at a planned place, which says literally `text`.
+    ///
+    /// # Errors
+    /// [`TreeError::Exists`] when something is there, which stays.
+    pub fn create_link(&self, staged: &Staged, text: &[u8]) -> Result<(), TreeError> {
+        let folder = self.folder(&parent(&staged.beside))?;
+        symlinkat(text, &folder, staged.beside.name())
+            .map_err(|errno| self.taken(&staged.beside, "create", errno))
+    }
+
+    /// Moves what is at the target beside it, where nothing may be: a file or link that is to go,
+    /// or a new one on its way back. Passes the step `files.place`.
+    ///
+    /// # Errors
+    /// [`TreeError::Exists`] when something is beside the target already; both stay.
+    pub fn set_aside(&self, staged: &Staged) -> Result<(), TreeError> {
+        let (from, to) = (staged.target.path(), &staged.beside);
+        self.rename_from(from, to, Some(RenameFlags::NOREPLACE))
     }
 
     /// Puts what was staged at its target, where nothing may be. Passes the step `files.place`.
@@ -192,20 +249,34 @@ impl RootFolder {
     }
 
     fn rename(&self, staged: &Staged, flags: Option<RenameFlags>) -> Result<(), TreeError> {
-        let target = staged.target.path();
-        let folder = self.folder(&parent(target))?;
-        let (from, to) = (staged.beside.name(), target.name());
+        self.rename_from(&staged.beside, staged.target.path(), flags)
+    }
+
+    fn rename_from(
+        &self,
+        from: &RelPath,
+        to: &RelPath,
+        flags: Option<RenameFlags>,
+    ) -> Result<(), TreeError> {
+        let (above, below) = (parent(from), parent(to));
+        let source = self.folder(&above)?;
+        let other = if above == below { None } else { Some(self.folder(&below)?) };
+        let place = other.as_ref().unwrap_or(&source);
         step::pass("files.place", Moment::Before);
         match flags {
-            None => renameat(&folder, from, &folder, to),
-            Some(flags) => renameat_with(&folder, from, &folder, to, flags),
+            None => renameat(&source, from.name(), place, to.name()),
+            Some(flags) => renameat_with(&source, from.name(), place, to.name(), flags),
         }
-        .map_err(|errno| match errno {
-            Errno::EXIST => TreeError::Exists(self.full(target)),
-            _ => self.refused("rename", target, errno),
-        })?;
+        .map_err(|errno| self.taken(to, "rename", errno))?;
         step::pass("files.place", Moment::After);
         Ok(())
+    }
+
+    fn taken(&self, path: &RelPath, act: &'static str, errno: Errno) -> TreeError {
+        match errno {
+            Errno::EXIST => TreeError::Exists(self.full(path)),
+            _ => self.refused(act, path, errno),
+        }
     }
 
     fn unlink(&self, target: &Target, flags: AtFlags) -> Result<(), TreeError> {

@@ -1,6 +1,9 @@
 //! Names of objects.
 
 use std::fmt;
+use std::io::Read;
+
+use sha1::Digest as _;
 
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
@@ -62,6 +65,26 @@ impl ObjectId {
         Self::from_bytes(&bytes)
     }
 
+    /// The name that `size` bytes have as a file's content, as they are: no filter is asked.
+    ///
+    /// # Errors
+    /// What kept them from being read; also when there are more or fewer than `size`.
+    pub fn of_content(
+        format: ObjectFormat,
+        size: u64,
+        content: &mut dyn Read,
+    ) -> std::io::Result<Self> {
+        let head = format!("blob {size}\0");
+        match format {
+            ObjectFormat::Sha1 => {
+                Ok(Self::Sha1(hash(sha1::Sha1::new_with_prefix(head), size, content)?))
+            }
+            ObjectFormat::Sha256 => {
+                Ok(Self::Sha256(hash(sha2::Sha256::new_with_prefix(head), size, content)?))
+            }
+        }
+    }
+
     /// Its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
@@ -84,6 +107,30 @@ impl ObjectId {
     }
 }
 
+fn hash<D: sha1::Digest, const N: usize>(
+    mut hasher: D,
+    size: u64,
+    content: &mut dyn Read,
+) -> std::io::Result<[u8; N]> {
+    let mut buffer = vec![0; 64 << 10];
+    let mut read = 0_u64;
+    loop {
+        let piece = match content.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => buffer.get(..count).unwrap_or_default(),
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        hasher.update(piece);
+        read = read.saturating_add(u64::try_from(piece.len()).unwrap_or(u64::MAX));
+    }
+    let bytes = hasher.finalize();
+    match <[u8; N]>::try_from(bytes.as_slice()) {
+        Ok(bytes) if read == size => Ok(bytes),
+        _ => Err(std::io::ErrorKind::UnexpectedEof.into()),
+    }
+}
+
 /// In hexadecimal digits, all of them.
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -100,6 +147,20 @@ impl fmt::Debug for ObjectId {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn contents_have_the_names_that_git_gives_them() {
+        let name = |format, mut bytes: &[u8]| {
+            ObjectId::of_content(format, bytes.len() as u64, &mut bytes).unwrap().to_string()
+        };
+        let empty = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391";
+        assert_eq!(name(ObjectFormat::Sha1, b""), empty);
+        let hello = "ce013625030ba8dba906f756967f9e9ca394464a";
+        assert_eq!(name(ObjectFormat::Sha1, b"hello\n"), hello);
+        let empty = "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813";
+        assert_eq!(name(ObjectFormat::Sha256, b""), empty);
+        ObjectId::of_content(ObjectFormat::Sha1, 1, &mut &b"two"[..]).unwrap_err();
+    }
 
     #[test]
     fn digits_and_bytes_name_the_same() {

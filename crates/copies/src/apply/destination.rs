@@ -1,0 +1,158 @@
+//! The original that an apply writes: the very folder, with the very checkout (P5–P7).
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use stead_core::layout::{AbsoluteDir, RootIdentity};
+use stead_files::{FileIdentity, RootFolder, Stat, TreeError};
+use stead_git::{Git, GitEntry, Head, Repository};
+
+use super::refused::Refused;
+use crate::layout::{Checkout, RootKind, Slot};
+use crate::{Home, Review};
+
+/// How long an editor may hold the index before that is a refusal, and how often it is looked for.
+const EDITOR: Duration = Duration::from_secs(1);
+const NAP: Duration = Duration::from_millis(10);
+
+/// An open destination.
+#[derive(Debug)]
+pub(crate) struct Destination {
+    pub(crate) root: RootFolder,
+    pub(crate) repository: Option<Repository>,
+}
+
+impl Destination {
+    /// Opens the admitted root, and holds it to what the review recorded.
+    pub(crate) fn open(
+        home: &Home,
+        git: &Git,
+        slot: &Slot,
+        review: &Review,
+    ) -> Result<Self, Refused> {
+        let root = open_admitted(slot.source.as_path(), &slot.identity)?;
+        let repository = repository(git, slot)?;
+        if let Some(repository) = &repository {
+            one_device(home, repository)?;
+        }
+        let now = repository.as_ref().map(|repository| Checkout::of(&repository.head));
+        if now != review.checkout {
+            return Err(Refused::CheckoutChanged { reviewed: review.checkout.clone(), now });
+        }
+        if let Some(repository) = &repository {
+            if let Some(operation) = repository.operations()?.first() {
+                let path = root.path().to_owned();
+                return Err(Refused::InProgress { operation: *operation, path });
+            }
+            wait_for_editor(repository)?;
+        }
+        Ok(Self { root, repository })
+    }
+
+    /// The folder of the index; none for a plain folder.
+    pub(crate) fn index_folder(&self) -> Option<AbsoluteDir> {
+        self.repository.as_ref().and_then(|found| AbsoluteDir::new(index_folder(found)).ok())
+    }
+
+    /// What is checked out as far as files tell, to see cheaply that it did not change: nothing in
+    /// a plain folder.
+    pub(crate) fn head_file(&self) -> Vec<u8> {
+        let Some(repository) = &self.repository else { return Vec::new() };
+        let read = |path: PathBuf| std::fs::read(path).unwrap_or_default();
+        let mut bytes = read(repository.git_directory.join("HEAD"));
+        bytes.extend(read(repository.common_directory.join("reftable/tables.list")));
+        bytes
+    }
+}
+
+impl Checkout {
+    /// What a work tree has checked out. A branch whose name is no text is told apart by its bytes.
+    pub fn of(head: &Head) -> Self {
+        match head {
+            Head::Branch { name, .. } => Self::Branch(text(name)),
+            Head::Detached(commit) => Self::Detached(commit.to_string()),
+        }
+    }
+}
+
+fn text(name: &OsStr) -> String {
+    name.to_str().map_or_else(|| name.as_bytes().escape_ascii().to_string(), str::to_owned)
+}
+
+/// Opens the folder if it is the admitted one and no link leads to it (P5).
+pub(crate) fn open_admitted(path: &Path, identity: &RootIdentity) -> Result<RootFolder, Refused> {
+    let changed = |why| Refused::DestinationChanged { path: path.to_owned(), why };
+    match path.canonicalize() {
+        Ok(found) if found == path => {}
+        Ok(_) => return Err(changed("a symbolic link is on its way")),
+        Err(_) => return Err(changed("it is not there")),
+    }
+    let root = RootFolder::open(path).map_err(|error| match error {
+        TreeError::NotTheFolder(_) => changed("it is no folder"),
+        other => Refused::Tree(other),
+    })?;
+    let found = FileIdentity::of_open(&root).map_err(|source| {
+        Refused::Tree(TreeError::System { act: "examine", path: path.to_owned(), source })
+    })?;
+    let birth = found.birth.map(|birth| (birth.secs, birth.nanos));
+    let same_birth = birth.is_none() || identity.birth.is_none() || birth == identity.birth;
+    if found.inode == identity.inode && same_birth {
+        Ok(root)
+    } else {
+        Err(changed("another folder is at its path"))
+    }
+}
+
+/// The repository of the root, if it is the admitted one; also one that a plain folder has become.
+fn repository(git: &Git, slot: &Slot) -> Result<Option<Repository>, Refused> {
+    let path = slot.source.as_path();
+    let changed = |why| Refused::DestinationChanged { path: path.to_owned(), why };
+    match &slot.kind {
+        RootKind::Plain if GitEntry::of(path)?.is_none() => Ok(None),
+        RootKind::Plain => Ok(Repository::discover(git, path)?),
+        RootKind::Git { common_directory, .. } => {
+            let found = Repository::discover(git, path)?
+                .filter(|found| found.top_level.as_deref() == Some(path))
+                .ok_or_else(|| changed("it is no longer the top of a work tree"))?;
+            if found.common_directory == *common_directory {
+                Ok(Some(found))
+            } else {
+                Err(changed("its repository is another one"))
+            }
+        }
+    }
+}
+
+/// The home and the index are on one disk (P6).
+fn one_device(home: &Home, repository: &Repository) -> Result<(), Refused> {
+    let index = index_folder(repository);
+    let device = |path: &Path| {
+        Stat::of(path).map(|stat| stat.device).map_err(|source| {
+            Refused::Tree(TreeError::System { act: "examine", path: path.to_owned(), source })
+        })
+    };
+    if device(home.path())? == device(&index)? {
+        Ok(())
+    } else {
+        Err(Refused::OtherDevice { home: home.path().to_owned(), index })
+    }
+}
+
+pub(crate) fn index_folder(repository: &Repository) -> PathBuf {
+    repository.index_file.parent().unwrap_or(&repository.git_directory).to_owned()
+}
+
+/// Waits for whoever holds the index as long as an editor does.
+fn wait_for_editor(repository: &Repository) -> Result<(), Refused> {
+    let began = Instant::now();
+    while repository.is_index_locked()? {
+        if began.elapsed() >= EDITOR {
+            return Err(Refused::IndexLocked(repository.index_lock()));
+        }
+        sleep(NAP);
+    }
+    Ok(())
+}

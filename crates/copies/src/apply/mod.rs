@@ -1,0 +1,23 @@
+//! Writing exactly the reviewed snapshot to the original (2.8), whole or not at all.
+
+mod check;
+mod conflict;
+mod destination;
+mod entries;
+mod index_lock;
+mod look;
+mod plan;
+mod refused;
+mod settle;
+mod stage;
+mod swap;
+mod write;
+
+pub use check::{Apply, Request};
+pub use conflict::{Clash, Conflict};
+pub(crate) use destination::open_admitted;
+pub(crate) use index_lock::IndexLock;
+pub use refused::Refused;
+pub(crate) use settle::{Way, settle};
+pub(crate) use write::rescue_folder;
+pub use write::{Cause, Cleared, Outcome, Written};

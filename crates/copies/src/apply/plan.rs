@@ -1,0 +1,407 @@
+//! What an apply will do, path by path, and whether every path lets it (P8–P12).
+
+use std::collections::{HashMap, HashSet};
+
+use rustix::fs::{Access, AtFlags, Dir, accessat};
+use stead_core::id::RequestId;
+use stead_files::{RelPath, RootFolder, Space, Staged, Stat, Target, TreeError};
+use stead_git::{Index, Repository};
+
+use super::conflict::{Clash, Conflict, Stand, stand};
+use super::entries::{Entries, Indexed};
+use super::look::{Extended, Here, extended, observe, system};
+use super::refused::Refused;
+use crate::changes::{Change, State};
+use crate::journal::Step;
+use crate::{Base, Home};
+
+/// One path that will be written.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) step: Step,
+    pub(crate) staged: Staged,
+    /// What the system said of it when it was compared with the base; none when nothing is there.
+    pub(crate) seen: Option<Stat>,
+    /// What the index had there.
+    pub(crate) indexed: Indexed,
+    /// Owner and group that the new file must be given.
+    pub(crate) owner: Option<(u32, u32)>,
+    /// Extended attributes that the new file must be given.
+    pub(crate) extended: Extended,
+}
+
+/// All that will be written, and what will not.
+#[derive(Debug, Default)]
+pub(crate) struct Plan {
+    /// In the order of paths.
+    pub(crate) planned: Vec<Planned>,
+    /// Folders that the task removed and that stay, because something else is in them.
+    pub(crate) kept: Vec<RelPath>,
+}
+
+/// Room that is left for the folders, and for the person.
+const SPARE: u64 = 1 << 20;
+
+/// What planning looks at.
+pub(crate) struct Planner<'a> {
+    pub(crate) root: &'a RootFolder,
+    pub(crate) home: &'a Home,
+    pub(crate) changes: &'a [Change],
+    pub(crate) apply: &'a RequestId,
+}
+
+impl Planner<'_> {
+    /// Compares every affected path with the base; `index` is that of a Git root.
+    ///
+    /// # Errors
+    /// Every conflict at once, or the first thing that cannot be done.
+    pub(crate) fn plan(
+        &self,
+        base: &Base,
+        index: Option<(&Repository, &Index)>,
+    ) -> Result<Plan, Refused> {
+        let mut entries = index.map(|(repository, index)| Entries::new(repository, index, base));
+        let by_path: HashMap<&RelPath, &Change> =
+            self.changes.iter().map(|change| (&change.path, change)).collect();
+        let mut ready: Vec<(&Change, Option<Here>, Indexed)> = Vec::new();
+        let mut conflicts = Vec::new();
+        for change in self.changes {
+            match self.compare(change, &by_path)? {
+                (Stand::Equal, _) => {}
+                (Stand::Clash(clash), _) => {
+                    conflicts.push(Conflict { path: change.path.clone(), clash });
+                }
+                (Stand::Ready, here) => match index_clash(self.root, entries.as_mut(), change)? {
+                    Some(clash) => conflicts.push(Conflict { path: change.path.clone(), clash }),
+                    None => {
+                        let indexed = entries.as_ref().and_then(|all| all.at(&change.path));
+                        ready.push((change, here, indexed));
+                    }
+                },
+            }
+        }
+        let kept = self.emptied(&mut ready, &mut conflicts)?;
+        let added = ready.iter().filter(|(change, ..)| change.before.is_none());
+        conflicts.extend(self.colliding(added.map(|(change, ..)| &change.path))?);
+        if !conflicts.is_empty() {
+            conflicts.sort_by(|one, two| one.path.cmp(&two.path));
+            return Err(Refused::Conflicts(conflicts));
+        }
+        let plan = Plan { planned: self.place(ready)?, kept };
+        self.allowed(&plan)?;
+        Ok(plan)
+    }
+
+    fn compare(
+        &self,
+        change: &Change,
+        by_path: &HashMap<&RelPath, &Change>,
+    ) -> Result<(Stand, Option<Here>), Refused> {
+        let path = &change.path;
+        let here = match observe(self.root, path) {
+            Ok(here) => here,
+            Err(TreeError::NotBeneath(_)) => {
+                // A folder that the task removes with all that was in it, and that is no more.
+                let gone = change.after.is_none() && change.before.is_none();
+                return Ok((if gone { Stand::Equal } else { Stand::Clash(Clash::Ancestor) }, None));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let mut found = stand(change, here.as_ref().map(|here| &here.state));
+        if found == Stand::Ready && change.before.is_none() && !self.has_parent(path, by_path)? {
+            found = Stand::Clash(Clash::Ancestor);
+        }
+        if matches!(found, Stand::Clash(_)) && change.before.is_none() && !self.is_listed(path)? {
+            found = Stand::Clash(Clash::SameName);
+        }
+        Ok((found, here))
+    }
+
+    /// Whether the folder that a new path needs is there or comes with the apply.
+    fn has_parent(
+        &self,
+        path: &RelPath,
+        by_path: &HashMap<&RelPath, &Change>,
+    ) -> Result<bool, TreeError> {
+        let Some(parent) = path.parent().filter(|parent| !parent.is_root()) else {
+            return Ok(true);
+        };
+        if let Some(change) = by_path.get(&parent) {
+            return Ok(change.after.as_ref().is_some_and(State::is_folder));
+        }
+        let found = self.root.look(&parent)?;
+        Ok(found.is_some_and(|stat| stat.kind == stead_files::Kind::Folder))
+    }
+
+    /// Whether its folder lists the very name; a file system that takes names for each other finds
+    /// something at a path that no folder lists (P10).
+    fn is_listed(&self, path: &RelPath) -> Result<bool, TreeError> {
+        let parent = path.parent().unwrap_or_else(RelPath::root);
+        Ok(names_in(self.root, &parent)?.iter().any(|name| &**name == path.name()))
+    }
+
+    /// Takes out the removals of folders that hold something which stays, and gives their paths.
+    /// Where such a folder is to become something else, that is a conflict.
+    fn emptied(
+        &self,
+        ready: &mut Vec<(&Change, Option<Here>, Indexed)>,
+        conflicts: &mut Vec<Conflict>,
+    ) -> Result<Vec<RelPath>, Refused> {
+        let mut going: HashSet<&RelPath> =
+            ready.iter().filter(|(c, ..)| c.after.is_none()).map(|(c, ..)| &c.path).collect();
+        let mut kept = Vec::new();
+        for (change, ..) in ready.iter().rev() {
+            let was_folder = change.before.as_ref().is_some_and(State::is_folder);
+            if !was_folder || change.after.as_ref().is_some_and(State::is_folder) {
+                continue;
+            }
+            let mut stays = false;
+            for name in names_in(self.root, &change.path)? {
+                let inside = change.path.join(&*name).ok();
+                stays |= inside.is_none_or(|inside| !going.contains(&inside));
+            }
+            match (stays, &change.after) {
+                (false, _) => {}
+                (true, None) => {
+                    going.remove(&change.path);
+                    kept.push(change.path.clone());
+                }
+                (true, Some(_)) => {
+                    conflicts.push(Conflict { path: change.path.clone(), clash: Clash::Ancestor })
+                }
+            }
+        }
+        kept.sort();
+        ready.retain(|(change, ..)| kept.binary_search(&change.path).is_err());
+        Ok(kept)
+    }
+
+    /// Names among the new ones that the destination's file system takes for one another.
+    fn colliding<'p>(
+        &self,
+        added: impl Iterator<Item = &'p RelPath>,
+    ) -> Result<Vec<Conflict>, TreeError> {
+        let same = same_names(added);
+        if same.is_empty() || !folds_names(self.root)? {
+            return Ok(Vec::new());
+        }
+        Ok(same.into_iter().map(|path| Conflict { path, clash: Clash::SameName }).collect())
+    }
+
+    /// Gives every path the place beside it: in the nearest folder above that is there before,
+    /// after and all the while.
+    fn place(&self, ready: Vec<(&Change, Option<Here>, Indexed)>) -> Result<Vec<Planned>, Refused> {
+        let is_folder = |state: &Option<State>| state.as_ref().is_some_and(State::is_folder);
+        let passing: HashSet<RelPath> = ready
+            .iter()
+            .filter(|(change, ..)| is_folder(&change.before) != is_folder(&change.after))
+            .map(|(change, ..)| change.path.clone())
+            .collect();
+        let mut planned = Vec::with_capacity(ready.len());
+        for (number, (change, here, indexed)) in ready.into_iter().enumerate() {
+            let path = &change.path;
+            let mut folder = path.parent().unwrap_or_else(RelPath::root);
+            while passing.contains(&folder) {
+                folder = folder.parent().unwrap_or_else(RelPath::root);
+            }
+            let unsafe_path = |_| Refused::Unsafe(path.clone());
+            let target = Target::new(path.clone()).map_err(unsafe_path)?;
+            let staged = Staged::planned(target, &folder, self.apply.as_str(), number)
+                .map_err(unsafe_path)?;
+            let step = Step {
+                path: path.clone(),
+                old: change.before.clone(),
+                new: change.after.clone(),
+                beside: staged.beside().clone(),
+            };
+            let (owner, extended) = match &here {
+                Some(here) => self.attributes(&step, here)?,
+                None => (None, Vec::new()),
+            };
+            let seen = here.map(|here| here.stat);
+            planned.push(Planned { step, staged, seen, indexed, owner, extended });
+        }
+        Ok(planned)
+    }
+
+    /// What a new file must have of the one it replaces; refuses what cannot be carried over (P11).
+    fn attributes(
+        &self,
+        step: &Step,
+        here: &Here,
+    ) -> Result<(Option<(u32, u32)>, Extended), Refused> {
+        let refuse = |what| Refused::Unsupported { path: step.path.clone(), what };
+        let stat = &here.stat;
+        if stat.flagged {
+            return Err(refuse("it is immutable or append-only"));
+        }
+        if stat.mounted {
+            return Err(refuse("something is mounted there"));
+        }
+        let me = rustix::process::geteuid();
+        let changes_mode = !step.is_staged() && step.new.is_some();
+        if changes_mode && !me.is_root() && stat.uid != me.as_raw() {
+            return Err(refuse("it belongs to another user"));
+        }
+        let replaced = here.state.is_leaf() && step.new.as_ref().is_some_and(State::is_leaf);
+        if !replaced {
+            return Ok((None, Vec::new()));
+        }
+        if stat.links > 1 {
+            return Err(refuse("it has other names (hard links)"));
+        }
+        let kept = match here.state {
+            State::File { .. } => extended(self.root, &step.path)?.map_err(refuse)?,
+            _ => Vec::new(),
+        };
+        let mine = (me.as_raw(), rustix::process::getegid().as_raw());
+        let owner = (stat.uid, stat.gid);
+        if owner == mine || !step.is_staged() {
+            return Ok((None, kept));
+        }
+        let groups = rustix::process::getgroups().unwrap_or_default();
+        let may = me.is_root()
+            || stat.uid == mine.0 && groups.iter().any(|group| group.as_raw() == stat.gid);
+        if may {
+            Ok((Some(owner), kept))
+        } else {
+            Err(refuse("it belongs to another user or group"))
+        }
+    }
+
+    /// Whether the place has room and lets names be changed (P12): told by the system's error
+    /// numbers, and without writing.
+    fn allowed(&self, plan: &Plan) -> Result<(), Refused> {
+        let mut needed = 0_u64;
+        let mut folders: HashSet<RelPath> = HashSet::new();
+        let new_folder = |path: &RelPath| {
+            plan.planned.binary_search_by(|planned| planned.step.path.cmp(path)).is_ok_and(|at| {
+                plan.planned
+                    .get(at)
+                    .is_some_and(|planned| !planned.step.old.as_ref().is_some_and(State::is_folder))
+            })
+        };
+        for planned in &plan.planned {
+            let step = &planned.step;
+            if let (true, Some(State::File { size, digest, .. })) = (step.is_staged(), &step.new) {
+                needed = needed.saturating_add(*size);
+                let blob = self.home.blobs().path(digest);
+                if !blob.metadata().is_ok_and(|found| found.len() == *size) {
+                    return Err(Refused::Missing(*digest));
+                }
+            }
+            if !step.changes_name() {
+                continue;
+            }
+            folders.extend(planned.staged.beside().parent());
+            folders.extend(step.path.parent().filter(|parent| !new_folder(parent)));
+        }
+        let mut folders: Vec<RelPath> = folders.into_iter().collect();
+        folders.sort();
+        for folder in folders {
+            let open = self.root.folder(&folder).map_err(Refused::Place)?;
+            accessat(&open, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
+                .map_err(|errno| Refused::Place(system("write in", self.root, &folder, errno)))?;
+        }
+        let space = Space::of(self.root.path())?;
+        if needed > 0 && space.free < needed.saturating_add(SPARE) {
+            let path = self.root.path().to_owned();
+            return Err(Refused::NoSpace { path, needed, free: space.free });
+        }
+        Ok(())
+    }
+}
+
+fn index_clash(
+    root: &RootFolder,
+    entries: Option<&mut Entries<'_>>,
+    change: &Change,
+) -> Result<Option<Clash>, Refused> {
+    let leaf = |state: &Option<State>| state.as_ref().is_some_and(State::is_leaf);
+    match entries {
+        Some(entries) if leaf(&change.before) || leaf(&change.after) => {
+            entries.clash(root, &change.path, change.before.as_ref())
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The names in a folder; none when it is not there.
+pub(crate) fn names_in(root: &RootFolder, path: &RelPath) -> Result<Vec<Box<[u8]>>, TreeError> {
+    let folder = match root.folder(path) {
+        Ok(folder) => folder,
+        Err(error) if error.errno() == Some(rustix::io::Errno::NOENT) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let fail = |errno| system("list", root, path, errno);
+    let mut names = Vec::new();
+    for entry in Dir::new(folder).map_err(fail)? {
+        let name = entry.map_err(fail)?;
+        let name = name.file_name().to_bytes();
+        if name != b"." && name != b".." {
+            names.push(name.into());
+        }
+    }
+    Ok(names)
+}
+
+/// Of paths in their order, those that differ from an earlier one in letter case only.
+fn same_names<'a>(paths: impl Iterator<Item = &'a RelPath>) -> Vec<RelPath> {
+    let mut seen = HashSet::new();
+    let folded = |path: &RelPath| String::from_utf8_lossy(path.as_bytes()).to_lowercase();
+    paths.filter(|path| !seen.insert(folded(path))).cloned().collect()
+}
+
+/// Whether the root's file system takes names that differ in letter case for one another: asked of
+/// a name that is there, so nothing is written.
+fn folds_names(root: &RootFolder) -> Result<bool, TreeError> {
+    for name in names_in(root, &RelPath::root())? {
+        let other: Vec<u8> = name
+            .iter()
+            .map(|byte| {
+                if byte.is_ascii_lowercase() {
+                    byte.to_ascii_uppercase()
+                } else {
+                    byte.to_ascii_lowercase()
+                }
+            })
+            .collect();
+        if *other == *name {
+            continue;
+        }
+        let look = |name: &[u8]| match RelPath::parse(name) {
+            Ok(path) => root.look(&path),
+            Err(_) => Ok(None),
+        };
+        let (one, two) = (look(&name)?, look(&other)?);
+        return Ok(one.zip(two).is_some_and(|(one, two)| one.is_same_file(&two)));
+    }
+    Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_75_names_that_differ_in_case_are_found() {
+        let paths: Vec<RelPath> = ["README", "Readme", "a/B", "a/b", "a/c", "Ä", "ä"]
+            .iter()
+            .map(|text| RelPath::parse(text).unwrap())
+            .collect();
+        let found: Vec<String> = same_names(paths.iter()).iter().map(ToString::to_string).collect();
+        assert_eq!(found, ["Readme", "a/b", "ä"]);
+    }
+
+    #[test]
+    fn a_file_system_that_tells_cases_apart_is_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = RootFolder::open(folder.path()).unwrap();
+        assert!(!folds_names(&root).unwrap());
+        std::fs::write(folder.path().join("readme"), "").unwrap();
+        assert!(!folds_names(&root).unwrap());
+        // As such a file system would answer: one file by both names.
+        std::fs::hard_link(folder.path().join("readme"), folder.path().join("README")).unwrap();
+        assert!(folds_names(&root).unwrap());
+    }
+}

@@ -1,0 +1,423 @@
+//! Writing a checked apply, in an order that can be led back or on from anywhere (2.8).
+
+use std::path::PathBuf;
+
+use stead_core::id::Digest;
+use stead_core::step::{self, Moment};
+use stead_files::{Lock, RelPath, RootFolder, Stat, Time, TreeError};
+use stead_git::{GitError, Index};
+
+use super::check::Apply;
+use super::destination::open_admitted;
+use super::index_lock::IndexLock;
+use super::look::{is_unchanged, is_untouched, observe};
+use super::plan::Planned;
+use super::settle::{Way, settle};
+use super::stage::{Mark, stage};
+use super::swap::{is_astray, is_in_use, swap};
+use crate::Home;
+use crate::changes::State;
+use crate::journal::{Header, Journal, JournalError, Rescue};
+
+/// Why an apply that was begun was not ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Cause {
+    /// The person changed affected paths meanwhile.
+    #[error("{} changed while the apply was written", list(.0))]
+    Edited(Vec<RelPath>),
+    /// Somebody else writes the index, longer than an editor does.
+    #[error("{} exists: somebody else writes the index", .0.display())]
+    IndexLocked(PathBuf),
+    /// `index.lock` was removed or replaced while stead held it.
+    #[error("{} was taken away while the apply was written", .0.display())]
+    IndexLockLost(PathBuf),
+    /// The index, what is checked out or the folder itself changed between check and write.
+    #[error("{0} changed since it was checked")]
+    DestinationChanged(&'static str),
+    /// The contents of a file are missing or damaged in the home.
+    #[error("the contents {0} are missing or damaged in the home")]
+    Missing(Digest),
+    /// The destination's file system refused.
+    #[error(transparent)]
+    Tree(#[from] TreeError),
+    /// The index could not be read.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The journal could not be written.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+fn list(paths: &[RelPath]) -> String {
+    let mut text: Vec<String> = paths.iter().take(5).map(ToString::to_string).collect();
+    if let Some(more @ 1..) = paths.len().checked_sub(5) {
+        text.push(format!("and {more} more"));
+    }
+    text.join(", ")
+}
+
+/// What writing came to.
+#[derive(Debug)]
+pub enum Outcome {
+    /// Everything is written, verified and on the disk. The caller appends the outcome, then calls
+    /// [`Written::clear`]; until then a crash leads back.
+    Written(Written),
+    /// Everything is as it was before, but for what the person changed meanwhile.
+    RolledBack {
+        /// Why.
+        cause: Cause,
+        /// What the person changed, which stayed.
+        rescue: Rescue,
+    },
+    /// Going back failed. The journal and what waits beside the paths are kept.
+    RecoveryNeeded {
+        /// The journal.
+        journal: PathBuf,
+        /// Why it was to go back.
+        cause: Cause,
+        /// Why that failed.
+        failed: Cause,
+    },
+}
+
+/// An apply that is written and whose outcome is not recorded yet. It holds the root's lock and
+/// `index.lock`.
+#[derive(Debug)]
+#[must_use = "its outcome is to be recorded, then it is to be cleared"]
+pub struct Written {
+    apply: Apply,
+    /// None when there was nothing to write.
+    journal: Option<Journal>,
+}
+
+/// What is left of an apply after it was cleared.
+#[derive(Debug)]
+pub struct Cleared {
+    /// The root's lock, released when it is dropped.
+    pub lock: Lock,
+    /// What somebody wrote into a replaced file after it was replaced: kept in the home.
+    pub rescue: Rescue,
+}
+
+impl Apply {
+    /// Writes. Nothing at all happens when every path is as it is to be.
+    pub fn write(mut self) -> Outcome {
+        if self.plan.planned.is_empty() {
+            return Outcome::Written(Written { apply: self, journal: None });
+        }
+        let steps = self.plan.planned.iter().map(|planned| planned.step.clone()).collect();
+        let journal = Journal::new(self.header.clone(), steps);
+        if let Err(error) = journal.write(&self.home) {
+            // It may be there nevertheless, and then names things that are not.
+            let _ = Journal::remove(&self.home, &journal.header.root);
+            return Outcome::RolledBack { cause: error.into(), rescue: Rescue::default() };
+        }
+        match self.bring() {
+            Ok(()) => Outcome::Written(Written { apply: self, journal: Some(journal) }),
+            Err(cause) => self.back(&journal, cause),
+        }
+    }
+
+    fn bring(&mut self) -> Result<(), Cause> {
+        let lock = IndexLock::of(&self.header);
+        if let Some(lock) = &lock {
+            lock.prepare()?;
+        }
+        let root = &self.destination.root;
+        let marks = stage(root, &self.home.blobs(), &self.plan.planned)?;
+        sync(root)?;
+        if let Some(lock) = &lock
+            && !lock.take()?
+        {
+            return Err(Cause::IndexLocked(lock.path().to_owned()));
+        }
+        self.verify()?;
+        hold(lock.as_ref())?;
+        let began = Time::now();
+        let mut exchanges = self.exchanges;
+        let written = self.rename(&mut exchanges);
+        self.exchanges = exchanges;
+        written?;
+        self.confirm(&marks, began)?;
+        hold(lock.as_ref())?;
+        sync(&self.destination.root)?;
+        Ok(())
+    }
+
+    /// Nothing changed since the check: the paths, the index, the checkout, the folder (P5, P7, P8).
+    fn verify(&self) -> Result<(), Cause> {
+        let root = &self.destination.root;
+        let changed = |_| Cause::DestinationChanged("the folder");
+        open_admitted(self.header.source.as_path(), &self.header.identity).map_err(changed)?;
+        if self.destination.head_file() != self.head_seen {
+            return Err(Cause::DestinationChanged("the checkout"));
+        }
+        self.verify_index()?;
+        let mut edited = Vec::new();
+        for planned in &self.plan.planned {
+            let now = match root.look(&planned.step.path) {
+                Ok(now) => now,
+                Err(error) if is_astray(&error) => {
+                    edited.push(planned.step.path.clone());
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let same = match (&planned.seen, &now) {
+                (None, None) => true,
+                // A folder's times change with what is in it.
+                (Some(seen), Some(now))
+                    if planned.step.old.as_ref().is_some_and(State::is_folder) =>
+                {
+                    seen.is_same_file(now) && (seen.kind, seen.mode) == (now.kind, now.mode)
+                }
+                (Some(seen), Some(now)) => is_unchanged(seen, now),
+                _ => false,
+            };
+            if !same {
+                edited.push(planned.step.path.clone());
+            }
+        }
+        if edited.is_empty() { Ok(()) } else { Err(Cause::Edited(edited)) }
+    }
+
+    fn verify_index(&self) -> Result<(), Cause> {
+        let Some(repository) = &self.destination.repository else { return Ok(()) };
+        let now = Stat::of(&repository.index_file).ok();
+        let same = match (&self.index_seen, &now) {
+            (None, None) => true,
+            (Some(seen), Some(now)) => is_unchanged(seen, now),
+            _ => false,
+        };
+        if same {
+            return Ok(());
+        }
+        // Most often a mere `git status`, which writes anew what it found.
+        let index = Index::of(repository)?;
+        let entries: std::collections::HashMap<_, _> = index
+            .entries
+            .iter()
+            .map(|entry| (entry.path.as_path(), (entry.kind.mode(), entry.id)))
+            .collect();
+        let staged = |planned: &&Planned| {
+            let path = std::path::Path::new(planned.step.path.as_os_str());
+            entries.get(path).copied() != planned.indexed
+        };
+        let edited: Vec<RelPath> =
+            self.plan.planned.iter().filter(staged).map(|p| p.step.path.clone()).collect();
+        if edited.is_empty() { Ok(()) } else { Err(Cause::Edited(edited)) }
+    }
+
+    /// Every rename; what comes out must be what was to be replaced.
+    fn rename(&self, exchanges: &mut bool) -> Result<(), Cause> {
+        let planned = &self.plan.planned;
+        for one in planned.iter().rev() {
+            self.take_away(one).map_err(|error| astray(one, error))?;
+        }
+        for one in planned {
+            self.put(one, exchanges).map_err(|error| astray(one, error))?;
+        }
+        for one in planned.iter().rev() {
+            self.close(one)?;
+        }
+        Ok(())
+    }
+
+    fn take_away(&self, one: &Planned) -> Result<(), Cause> {
+        let (root, step) = (&self.destination.root, &one.step);
+        let leaf = |state: &Option<State>| state.as_ref().is_some_and(State::is_leaf);
+        let folder = |state: &Option<State>| state.as_ref().is_some_and(State::is_folder);
+        if leaf(&step.old) && !leaf(&step.new) {
+            root.set_aside(&one.staged)?;
+            self.expect_old(one)?;
+        } else if folder(&step.old) && !folder(&step.new) {
+            root.remove_folder(one.staged.target())?;
+        }
+        Ok(())
+    }
+
+    fn put(&self, one: &Planned, exchanges: &mut bool) -> Result<(), Cause> {
+        let (root, step) = (&self.destination.root, &one.step);
+        match (&step.old, &step.new) {
+            (Some(State::Folder { .. }), Some(State::Folder { .. })) | (_, None) => {}
+            (_, Some(State::Folder { mode })) => {
+                root.make_folder(one.staged.target(), mode | 0o700)?;
+            }
+            (Some(old), Some(_)) if old.is_leaf() && step.is_staged() => {
+                swap(root, &one.staged, exchanges)?;
+                self.expect_old(one)?;
+            }
+            (Some(old), Some(new)) if old.is_leaf() => {
+                if let Some(mode) = new.mode() {
+                    step::pass("copies.mode", Moment::Before);
+                    root.set_mode(one.staged.target(), mode)?;
+                    step::pass("copies.mode", Moment::After);
+                }
+            }
+            (_, Some(_)) => root.place_new(&one.staged)?,
+        }
+        Ok(())
+    }
+
+    /// What waits beside a path now is what the base had there.
+    fn expect_old(&self, one: &Planned) -> Result<(), Cause> {
+        let found = observe(&self.destination.root, &one.step.beside)?;
+        if found.map(|here| here.state) == one.step.old {
+            Ok(())
+        } else {
+            Err(Cause::Edited(vec![one.step.path.clone()]))
+        }
+    }
+
+    /// The permission bits of folders, once what is in them is done.
+    fn close(&self, one: &Planned) -> Result<(), Cause> {
+        let root = &self.destination.root;
+        let Some(State::Folder { mode }) = &one.step.new else { return Ok(()) };
+        if !one.step.old.as_ref().is_some_and(State::is_folder) && mode & 0o700 == 0o700 {
+            return Ok(());
+        }
+        step::pass("copies.mode", Moment::Before);
+        root.set_mode(one.staged.target(), *mode)?;
+        step::pass("copies.mode", Moment::After);
+        Ok(())
+    }
+
+    /// Every path is as the snapshot has it. A file that nobody can have written to since it was
+    /// staged is not read again.
+    fn confirm(&self, marks: &[Option<Mark>], began: Time) -> Result<(), Cause> {
+        let root = &self.destination.root;
+        let mut edited = Vec::new();
+        for (one, mark) in self.plan.planned.iter().zip(marks) {
+            let path = &one.step.path;
+            let is_known = match mark {
+                Some(mark) if !mark.modified.is_racy(began) => {
+                    root.look(path).ok().flatten().is_some_and(|stat| mark.is_of(&stat))
+                }
+                _ => false,
+            };
+            if is_known {
+                continue;
+            }
+            let found = match observe(root, path) {
+                Ok(found) => found.map(|here| here.state),
+                Err(error) if is_astray(&error) => None,
+                Err(error) => return Err(error.into()),
+            };
+            if found != one.step.new {
+                edited.push(path.clone());
+            }
+        }
+        if edited.is_empty() { Ok(()) } else { Err(Cause::Edited(edited)) }
+    }
+
+    /// Leads back to the old tree.
+    fn back(self, journal: &Journal, cause: Cause) -> Outcome {
+        let root = &self.destination.root;
+        let rescue = rescue_folder(&self.home, &journal.header);
+        let undone = settle(root, &journal.steps, Way::Back, &rescue, self.exchanges)
+            .map_err(Cause::from)
+            .and_then(|settled| match settled.failed {
+                None => Ok(settled.rescue),
+                Some(failed) => Err(failed.into()),
+            })
+            .and_then(|rescue| {
+                IndexLock::of(&journal.header).map_or(Ok(()), |lock| lock.release())?;
+                sync(root)?;
+                Journal::remove(&self.home, &journal.header.root)?;
+                Ok(rescue)
+            });
+        match undone {
+            Ok(rescue) => Outcome::RolledBack { cause, rescue },
+            Err(failed) => {
+                let journal = crate::journal::path_of(&self.home, &journal.header.root);
+                Outcome::RecoveryNeeded { journal, cause, failed }
+            }
+        }
+    }
+}
+
+impl Written {
+    /// The paths that were written, in their order.
+    pub fn paths(&self) -> impl Iterator<Item = &RelPath> {
+        self.apply.paths()
+    }
+
+    /// Folders that the task removed and that stay, because the person has something else in them.
+    pub fn kept(&self) -> &[RelPath] {
+        self.apply.kept()
+    }
+
+    /// Removes what the apply still holds: `index.lock`, the old files, the journal. To be called
+    /// when the outcome is recorded.
+    ///
+    /// # Errors
+    /// Something could not be removed. The journal is still there, and [`recover`](crate::recover)
+    /// goes on.
+    pub fn clear(self) -> Result<Cleared, Cause> {
+        let Self { apply, journal } = self;
+        let Some(journal) = journal else {
+            return Ok(Cleared { lock: apply.lock, rescue: Rescue::default() });
+        };
+        let rescue = rescue_folder(&apply.home, &journal.header);
+        if let Some(lock) = IndexLock::of(&journal.header) {
+            lock.release()?;
+        }
+        let kept = clear_beside(&apply, &rescue)?;
+        sync(&apply.destination.root)?;
+        Journal::remove(&apply.home, &journal.header.root)?;
+        Ok(Cleared { lock: apply.lock, rescue: kept })
+    }
+}
+
+/// Removes the old files and links; one that somebody wrote into since is kept.
+fn clear_beside(apply: &Apply, rescue: &std::path::Path) -> Result<Rescue, Cause> {
+    let root = &apply.destination.root;
+    let mut odd = Vec::new();
+    for one in &apply.plan.planned {
+        let Some(seen) = one.seen.filter(|_| one.step.changes_name()) else { continue };
+        if !one.step.old.as_ref().is_some_and(State::is_leaf) {
+            continue;
+        }
+        match root.look(&one.step.beside) {
+            Ok(Some(now)) if is_untouched(&seen, &now) => {
+                step::pass("copies.unstage", Moment::Before);
+                root.unstage(&one.staged)?;
+                step::pass("copies.unstage", Moment::After);
+            }
+            _ => odd.push(one.step.clone()),
+        }
+    }
+    let settled = settle(root, &odd, Way::Forward, rescue, apply.exchanges)?;
+    settled.failed.map_or(Ok(settled.rescue), |failed| Err(failed.into()))
+}
+
+/// Where files are kept that are the person's and have no path.
+pub(crate) fn rescue_folder(home: &Home, header: &Header) -> PathBuf {
+    home.applies().join("rescue").join(header.apply.as_str())
+}
+
+fn hold(lock: Option<&IndexLock>) -> Result<(), Cause> {
+    match lock {
+        Some(lock) if !lock.is_held()? => Err(Cause::IndexLockLost(lock.path().to_owned())),
+        _ => Ok(()),
+    }
+}
+
+fn sync(root: &RootFolder) -> Result<(), TreeError> {
+    step::pass("copies.sync", Moment::Before);
+    root.sync()?;
+    step::pass("copies.sync", Moment::After);
+    Ok(())
+}
+
+/// What the system says when a path is no longer as it was.
+fn astray(one: &Planned, cause: Cause) -> Cause {
+    match cause {
+        Cause::Tree(error)
+            if is_astray(&error) || is_in_use(&error) || matches!(error, TreeError::Exists(_)) =>
+        {
+            Cause::Edited(vec![one.step.path.clone()])
+        }
+        other => other,
+    }
+}
