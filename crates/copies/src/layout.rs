@@ -5,14 +5,16 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+pub use stead_core::delegated::Checkout;
 use stead_core::id::{Digest, RootId, SessionId, SlotName, TaskId, Timestamp};
 use stead_core::layout::{AbsoluteDir, Access, RootIdentity};
+use stead_git::{Git, Repository};
 
 use crate::error::CopyError;
 use crate::home::Home;
 
 /// The name of the layout file in a task's folder; no slot can have it.
-pub(crate) const LAYOUT_FILE: &str = ".layout.json";
+pub(crate) const LAYOUT_FILE: &str = "layout.json";
 
 /// The form that this program writes and the newest that it reads.
 pub(crate) const LAYOUT_VERSION: u32 = 1;
@@ -69,14 +71,30 @@ pub enum RootKind {
     },
 }
 
-/// What a work tree has checked out: recorded by review, compared by apply (P7).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Checkout {
-    /// A branch, by its whole name; its commit may move.
-    Branch(String),
-    /// A commit, by its object id.
-    Detached(String),
+impl Slot {
+    /// The same slot of the folder that the person bound its root to since (`stead roots rebind`).
+    ///
+    /// # Errors
+    /// Git's, when it cannot say which repository the folder is the top of.
+    pub fn bound_to(
+        self,
+        git: &Git,
+        directory: &AbsoluteDir,
+        identity: RootIdentity,
+    ) -> Result<Self, CopyError> {
+        if self.source == *directory && self.identity == identity {
+            return Ok(self);
+        }
+        let kind = match self.kind {
+            RootKind::Git { common_directory, checkout } => {
+                let found = Repository::discover(git, directory.as_path())?;
+                let found = found.map_or(common_directory, |found| found.common_directory);
+                RootKind::Git { common_directory: found, checkout }
+            }
+            RootKind::Plain => RootKind::Plain,
+        };
+        Ok(Self { source: directory.clone(), identity, kind, ..self })
+    }
 }
 
 impl Layout {

@@ -15,11 +15,11 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use tokio::net::UnixStream;
 
 use crate::api::{
-    ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, EngineResponse, EventsParams, FindParams, InterruptParams, InterruptResponse, ModeParams,
-    ModeResponse, Notification, PermitParams, PermitResponse, RebindParams, ResultResponse,
-    ReviewParams, ReviewResponse, RootView, SendParams,
-    SendResponse, SessionParams, SessionView, StartParams, StartResponse, TasksResponse,
-    TreeResponse,
+    ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, EngineResponse, EventsParams,
+    FindParams, InterruptParams, InterruptResponse, ModeParams, ModeResponse, Notification,
+    PermitParams, PermitResponse, RebindParams, ResultResponse, ReviewParams, ReviewResponse,
+    RootView, SendParams, SendResponse, SessionParams, SessionView, StartParams, StartResponse,
+    TasksResponse, TreeResponse,
 };
 
 /// How long an engine may take to say who it is.

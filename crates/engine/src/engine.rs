@@ -71,7 +71,24 @@ impl Engine {
     /// supervisors of its turns ended with it; here every session that may have been at work is
     /// read, and what was abandoned is settled once.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), Refusal> {
-        let open = self.shared.read(stead_store::Reader::unfinished).await?;
+        let mut open = self.shared.read(stead_store::Reader::unfinished).await?;
+        let shared = self.shared.clone();
+        let journals = tokio::task::spawn_blocking(move || {
+            if let Err(error) = stead_copies::clear_staging(&shared.copies) {
+                tracing::warn!(%error, "what was half made is not removed yet");
+            }
+            stead_copies::leftovers(&shared.copies)
+        });
+        match journals.await {
+            Ok(Ok(journals)) => {
+                let headers = journals.into_iter().filter_map(|left| left.header.ok());
+                open.extend(headers.map(|header| header.session));
+            }
+            Ok(Err(error)) => tracing::error!(%error, "journals of applies cannot be listed"),
+            Err(error) => return Err(failed(error.to_string())),
+        }
+        open.sort();
+        open.dedup();
         for session in open {
             // One session that cannot be read keeps no other from being served.
             if let Err(why) = self.session(&session).await {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use stead_core::env;
 use stead_core::refusal::{Refusal, RefusalKind};
+use stead_place::{Host, PortRange};
 
 /// The longest path that a Unix socket may have, in bytes.
 const LONGEST_SOCKET: usize = 104;
@@ -116,6 +117,15 @@ impl Home {
     /// Facts of this host and user, shared by all homes.
     pub fn host(&self) -> PathBuf {
         self.state.join("host")
+    }
+
+    /// The places of this host, as every process of this user sees them.
+    pub fn places(&self) -> Host {
+        let user = rustix::process::getuid().as_raw();
+        // Not the temporary folder of the environment, which is another place's scratch inside a
+        // run.
+        let short = PathBuf::from(format!("/tmp/stead-{user}"));
+        Host::new(&self.host(), &short, user, PortRange::default())
     }
 
     /// The folder of sockets.

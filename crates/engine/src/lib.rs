@@ -1,8 +1,10 @@
 //! The engine: one live owner a root session, the API over it, recovery; and the client.
 
 pub mod api;
+mod applies;
 mod caller;
 mod client;
+mod copies;
 mod door;
 mod drivers;
 mod engine;
@@ -15,9 +17,11 @@ mod roots;
 mod serve;
 mod server;
 mod session;
+mod shown;
 pub mod text;
 mod timing;
 
+pub use applies::{CutShort, finish_applies};
 pub use client::{Client, EventStream};
 pub use home::Home;
 pub use launch::{Greeting, Launch, connect, find_running, read_record};

@@ -16,9 +16,10 @@ pub(crate) fn admit(registry: &Registry, given: Vec<RootParams>) -> Result<Vec<R
     let mut slots: Vec<SlotName> = Vec::with_capacity(given.len());
     for RootParams { directory, slot, .. } in &given {
         let folder = look(directory.as_path())?;
-        let slot = slot.clone().or_else(|| derive_slot(folder.0.as_path(), &slots)).ok_or_else(
-            || refuse(format!("the root {} needs a slot", directory.as_path().display())),
-        )?;
+        let slot =
+            slot.clone().or_else(|| derive_slot(folder.0.as_path(), &slots)).ok_or_else(|| {
+                refuse(format!("the root {} needs a slot", directory.as_path().display()))
+            })?;
         slots.push(slot);
         folders.push(folder);
     }
@@ -47,9 +48,8 @@ pub(crate) fn register(
 
 /// The canonical path of a folder, and what it is.
 pub(crate) fn look(given: &Path) -> Result<(AbsoluteDir, RootIdentity), Refusal> {
-    let unusable = |e: std::io::Error| {
-        refuse(format!("the root {} cannot be used: {e}", given.display()))
-    };
+    let unusable =
+        |e: std::io::Error| refuse(format!("the root {} cannot be used: {e}", given.display()));
     let canonical = given.canonicalize().map_err(unusable)?;
     if !canonical.is_dir() {
         return Err(refuse(format!("the root {} is not a folder", given.display())));
@@ -89,7 +89,10 @@ mod tests {
         let base = folder.path().canonicalize().unwrap();
         std::fs::create_dir_all(base.join("real/app")).unwrap();
         std::os::unix::fs::symlink("real", base.join("link")).unwrap();
-        assert_eq!(look_exactly(&base.join("real/app")).unwrap().0.as_path(), base.join("real/app"));
+        assert_eq!(
+            look_exactly(&base.join("real/app")).unwrap().0.as_path(),
+            base.join("real/app")
+        );
         let refusal = look_exactly(&base.join("link/app")).unwrap_err();
         assert!(refusal.hint.unwrap().contains(&*base.join("real/app").to_string_lossy()));
         for bad in ["real/app", "", "/no/such/folder"] {

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::{get, post};
 use axum::{Extension, Json, Router};
 use stead_core::event::Outcome;
-use stead_core::id::{RootId, SessionId};
+use stead_core::id::{RootId, SessionId, TaskId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::Command;
@@ -18,11 +18,11 @@ use tokio::net::UnixListener;
 use tokio::sync::mpsc;
 
 use crate::api::{
-    EngineResponse, EventsParams, Failure, FindParams, InterruptParams, InterruptResponse,
-    ModeParams, ModeResponse, PermitParams, PermitResponse, RebindParams, ResultResponse, RootView,
-    SendParams,
-    SendResponse, SessionParams, SessionView, StartParams, StartResponse, TasksResponse,
-    TreeResponse,
+    ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, EngineResponse, EventsParams,
+    Failure, FindParams, InterruptParams, InterruptResponse, ModeParams, ModeResponse,
+    PermitParams, PermitResponse, RebindParams, ResultResponse, ReviewParams, ReviewResponse,
+    RootView, SendParams, SendResponse, SessionParams, SessionView, StartParams, StartResponse,
+    TasksResponse, TreeResponse,
 };
 use crate::caller::{Behind, Caller, Peer};
 use crate::engine::Engine;
@@ -53,6 +53,9 @@ pub(crate) async fn serve(engine: Arc<Engine>, listener: UnixListener, behind: B
         .route("/v1/sessions", get(list).post(start))
         .route("/v1/sessions/{session}", get(tree))
         .route("/v1/sessions/{session}/tasks", get(tasks))
+        .route("/v1/sessions/{session}/tasks/{task}/review", post(review))
+        .route("/v1/sessions/{session}/tasks/{task}/apply", post(apply))
+        .route("/v1/sessions/{session}/tasks/{task}/discard", post(discard))
         .route("/v1/sessions/{session}/events", get(stream))
         .route("/v1/sessions/{session}/result", get(result))
         .route("/v1/sessions/{session}/messages", post(send))
@@ -163,6 +166,36 @@ async fn tasks(
 ) -> Answer<TasksResponse> {
     caller.check_session(&session)?;
     Ok(Json(engine.session(&session).await?.ask(Message::Tasks).await?))
+}
+
+async fn review(
+    State(engine): State<Arc<Engine>>,
+    Extension(caller): Extension<Caller>,
+    Path((session, task)): Path<(SessionId, TaskId)>,
+    Json(params): Json<ReviewParams>,
+) -> Answer<ReviewResponse> {
+    caller.require_person("review a copy")?;
+    Ok(Json(engine.review(&session, task, params).await?))
+}
+
+async fn apply(
+    State(engine): State<Arc<Engine>>,
+    Extension(caller): Extension<Caller>,
+    Path((session, task)): Path<(SessionId, TaskId)>,
+    Json(params): Json<ApplyParams>,
+) -> Answer<ApplyResponse> {
+    caller.require_person("apply a copy")?;
+    Ok(Json(engine.apply(&session, task, params).await?))
+}
+
+async fn discard(
+    State(engine): State<Arc<Engine>>,
+    Extension(caller): Extension<Caller>,
+    Path((session, task)): Path<(SessionId, TaskId)>,
+    Json(params): Json<DiscardParams>,
+) -> Answer<DiscardResponse> {
+    caller.require_person("discard a copy")?;
+    Ok(Json(engine.discard(&session, task, params).await?))
 }
 
 #[derive(serde::Deserialize)]

@@ -13,9 +13,10 @@ use stead_core::task::{Owner, Status, TaskChange};
 use stead_model::ToolSpec;
 
 use super::arguments::{
-    AccessName, AgentArguments, BashArguments, EditArguments, InterruptArguments, ListAgentsArguments,
-    ListArguments, NoArguments, ProposeArguments, ReadArguments, SearchArguments, SendArguments, StatusName,
-    TaskElement, TaskWriteArguments, WaitArguments, WorkspaceRoot, WorkspaceSet, WriteArguments,
+    AccessName, AgentArguments, BashArguments, EditArguments, InterruptArguments,
+    ListAgentsArguments, ListArguments, NoArguments, ProposeArguments, ReadArguments,
+    SearchArguments, SendArguments, StatusName, TaskElement, TaskWriteArguments, WaitArguments,
+    WorkspaceRoot, WorkspaceSet, WriteArguments,
 };
 use super::schema::{self, invalid};
 use super::shells::USUAL_LIMIT;

@@ -38,7 +38,7 @@ impl Destination {
         if let Some(repository) = &repository {
             one_device(home, repository)?;
         }
-        let now = repository.as_ref().map(|repository| Checkout::of(&repository.head));
+        let now = repository.as_ref().map(|repository| checked_out(&repository.head));
         if now != review.checkout {
             return Err(Refused::CheckoutChanged { reviewed: review.checkout.clone(), now });
         }
@@ -68,13 +68,21 @@ impl Destination {
     }
 }
 
-impl Checkout {
-    /// What a work tree has checked out. A branch whose name is no text is told apart by its bytes.
-    pub fn of(head: &Head) -> Self {
-        match head {
-            Head::Branch { name, .. } => Self::Branch(text(name)),
-            Head::Detached(commit) => Self::Detached(commit.to_string()),
-        }
+/// What the original of a slot has checked out now; none for a plain folder. For the review, which
+/// records it (P7).
+///
+/// # Errors
+/// [`Refused::DestinationChanged`] and Git's.
+pub fn checkout(git: &Git, slot: &Slot) -> Result<Option<Checkout>, Refused> {
+    open_admitted(slot.source.as_path(), &slot.identity)?;
+    Ok(repository(git, slot)?.map(|found| checked_out(&found.head)))
+}
+
+/// A branch whose name is no text is told apart by its bytes.
+pub(crate) fn checked_out(head: &Head) -> Checkout {
+    match head {
+        Head::Branch { name, .. } => Checkout::Branch(text(name)),
+        Head::Detached(commit) => Checkout::Detached(commit.to_string()),
     }
 }
 

@@ -15,6 +15,7 @@ mod write;
 
 pub use check::{Apply, Request};
 pub use conflict::{Clash, Conflict};
+pub use destination::checkout;
 pub(crate) use destination::open_admitted;
 pub(crate) use index_lock::IndexLock;
 pub use refused::Refused;

@@ -86,8 +86,8 @@ pub struct ReviewResponse {
     pub task: TaskId,
     /// The slot.
     pub slot: SlotName,
-    /// The private copy.
-    pub copy: AbsoluteDir,
+    /// The private copy, as people see its path.
+    pub copy: String,
     /// Where an apply would write.
     pub destination: AbsoluteDir,
     /// Whether it may.

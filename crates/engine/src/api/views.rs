@@ -2,9 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use stead_core::event::{Outcome, Sender};
-use stead_core::id::{
-    CallId, Label, PermissionId, Position, RootId, SessionId, Timestamp, TurnId,
-};
+use stead_core::id::{CallId, Label, PermissionId, Position, RootId, SessionId, Timestamp, TurnId};
 use stead_core::layout::{AbsoluteDir, Placement, Root};
 use stead_core::mail::Receipt;
 use stead_core::path::AgentPath;

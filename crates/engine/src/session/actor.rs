@@ -145,23 +145,6 @@ impl Actor {
         (actor, handle)
     }
 
-    /// Settles what an engine that died left behind. Doing it twice changes nothing.
-    pub(crate) async fn recover(&mut self) -> Result<(), Refusal> {
-        let reason = "the engine ended while it ran".to_owned();
-        let report = stead_store::Body::new(format!("[interrupted: {reason}]"));
-        let (answer, told) = oneshot::channel();
-        let command = Command::Recover { reason, report: report.reference() };
-        let then = Box::new(|_: &mut Self, outcome| {
-            let _ = answer.send(outcome);
-        });
-        self.commit(vec![Work::new(command, then).with(report)]).await;
-        if let Ok(outcome) = told.await {
-            outcome?;
-        }
-        self.withdraw_unknown().await;
-        Ok(())
-    }
-
     /// Serves the session until nothing needs it.
     pub(crate) async fn run(mut self) {
         let mut work = Vec::new();
@@ -201,8 +184,15 @@ impl Actor {
     fn is_needed(&self) -> bool {
         !self.live.is_empty()
             || !self.reserved.is_empty()
+            || self.applies()
             || !self.unstored.is_empty()
             || self.handle.published.receiver_count() > 0
+    }
+
+    /// Whether an apply is under way.
+    fn applies(&self) -> bool {
+        let mut copies = self.state.world.delegated.values().flat_map(|own| own.copies.values());
+        copies.any(|copy| copy.applying.is_some())
     }
 
     fn take(&mut self, message: Message, work: &mut Vec<Work>) {
@@ -223,6 +213,7 @@ impl Actor {
             Message::Interrupt { caller, target, answer } => {
                 let _ = answer.send(self.interrupt(caller.as_ref(), &target));
             }
+            Message::Look(look) => look(&self.state),
             Message::Tree(answer) => {
                 let _ = answer.send(self.tree());
             }
@@ -233,7 +224,7 @@ impl Actor {
                 let _ = answer.send(self.last_result(&path));
             }
             Message::Busy(answer) => {
-                let busy = self.live.is_empty() && self.reserved.is_empty();
+                let busy = self.live.is_empty() && self.reserved.is_empty() && !self.applies();
                 let _ = answer.send(if busy { Busy::Quiet } else { Busy::Working });
             }
             Message::Prepared { path, outcome } => self.prepared(&path, outcome, work),
@@ -267,6 +258,7 @@ impl Actor {
     fn finish_stop(&mut self) {
         if self.live.is_empty()
             && self.reserved.is_empty()
+            && !self.applies()
             && let Some((_, waiting)) = &mut self.stopping
         {
             for done in waiting.drain(..) {
@@ -314,7 +306,13 @@ enum Incoming {
 
 /// Commands that only end things are decided even while the engine stops.
 fn is_ending(command: &Command) -> bool {
-    matches!(command, Command::Settle { .. } | Command::Refuse { .. } | Command::Permit { .. })
+    matches!(
+        command,
+        Command::Settle { .. }
+            | Command::Refuse { .. }
+            | Command::Permit { .. }
+            | Command::EndApply { .. }
+    )
 }
 
 fn closing(reason: &str) -> Refusal {

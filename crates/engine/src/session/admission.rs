@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use stead_copies::{AdmitError, Admitted, Request};
+use stead_copies::{Admitted, MakeError, Request};
 use stead_core::delegated::{Admission, AdmittedCopy, Delegated};
 use stead_core::id::{TaskId, TurnId};
 use stead_core::path::AgentPath;
@@ -68,8 +68,7 @@ impl Actor {
                 roots: own.roots.clone(),
             })
         });
-        let reserved =
-            self.reserved.entry(path.clone()).or_insert_with(Reserved::by_the_person);
+        let reserved = self.reserved.entry(path.clone()).or_insert_with(Reserved::by_the_person);
         let cancel = reserved.cancel.clone();
         let (shared, sender) = (self.shared.clone(), self.handle.sender.clone());
         let published = self.handle.published.clone();
@@ -165,7 +164,7 @@ impl Actor {
     }
 }
 
-fn refused(error: &AdmitError) -> Refusal {
+fn refused(error: &MakeError) -> Refusal {
     let refusal = Refusal::new(RefusalKind::InvalidArgument, error.to_string());
     match error.hint() {
         Some(hint) => refusal.hint(hint),

@@ -11,7 +11,7 @@ use stead_core::id::{RequestId, SessionId, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::roster::Settled;
-use stead_core::session::{Command, Outcomes};
+use stead_core::session::{Command, Outcomes, State};
 use stead_files::Progress;
 use stead_store::Body;
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -21,6 +21,9 @@ use crate::api::{Activity, Attendance, InterruptResponse, TasksResponse, TreeRes
 
 /// What is done with the outcome of a command, once it is durable.
 pub(crate) type Then = Box<dyn FnOnce(&mut Actor, Result<Outcomes, Refusal>) + Send>;
+
+/// A question to the state, which takes its answer away itself.
+pub(crate) type Look = Box<dyn FnOnce(&State) + Send>;
 
 /// A command on its way into the log.
 pub(crate) struct Work {
@@ -75,6 +78,8 @@ pub(crate) enum Message {
         target: String,
         answer: oneshot::Sender<Result<InterruptResponse, Refusal>>,
     },
+    /// A look at the state.
+    Look(Look),
     /// The session as it is.
     Tree(oneshot::Sender<TreeResponse>),
     /// The task list.
@@ -127,6 +132,19 @@ impl Handle {
         let (answer, told) = oneshot::channel();
         self.sender.send(message(answer)).await.map_err(|_| gone())?;
         told.await.map_err(|_| gone())
+    }
+
+    /// Asks the state.
+    pub(crate) async fn look<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&State) -> T + Send + 'static,
+    ) -> Result<T, Refusal> {
+        self.ask(|answer| {
+            Message::Look(Box::new(move |state| {
+                let _ = answer.send(question(state));
+            }))
+        })
+        .await
     }
 
     /// Has a command decided and stored.

@@ -7,12 +7,13 @@ mod commit;
 mod conversation;
 mod message;
 mod propose;
+mod recovery;
 mod tools;
 mod turns;
 mod view;
 
 pub(crate) use actor::{Actor, Shared};
 pub(crate) use asks::text_body;
-pub(crate) use commit::load;
+pub(crate) use commit::{load, now};
 pub(crate) use conversation::body_text;
 pub(crate) use message::{Busy, Handle, Message, Published, Surroundings};

@@ -97,16 +97,17 @@ fn propose_work(
         roots,
         blocked_by,
     };
-    let then = Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {
-        Ok(Outcomes::Reserved { path, again: false, .. }) => {
-            actor.reserved.insert(path, Reserved::by(turn, asked, answer));
-        }
-        Ok(Outcomes::Reserved { path, task, .. }) => {
-            let _ = answer.send(Ok(told_task(&path, task)));
-        }
-        Ok(_) => {}
-        Err(refusal) => drop(answer.send(Err(refusal))),
-    });
+    let then =
+        Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {
+            Ok(Outcomes::Reserved { path, again: false, .. }) => {
+                actor.reserved.insert(path, Reserved::by(turn, asked, answer));
+            }
+            Ok(Outcomes::Reserved { path, task, .. }) => {
+                let _ = answer.send(Ok(told_task(&path, task)));
+            }
+            Ok(_) => {}
+            Err(refusal) => drop(answer.send(Err(refusal))),
+        });
     let mut work = Work::new(command, then).with(body);
     work.claims.push(agent);
     Ok(work)

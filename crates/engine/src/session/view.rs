@@ -9,9 +9,7 @@ use stead_core::roster::{Agent, Settled};
 use stead_core::task::{Owner, Status};
 
 use super::actor::Actor;
-use crate::api::{
-    AgentView, CopyState, DelegatedView, SlotView, TasksResponse, TreeResponse,
-};
+use crate::api::{AgentView, CopyState, DelegatedView, SlotView, TasksResponse, TreeResponse};
 
 impl Actor {
     /// The session as it is now.

@@ -34,13 +34,14 @@ pub(crate) fn apply(arguments: &ApplyArguments) -> Done {
         let session = context.session(&client, arguments.chosen.session.as_deref()).await?;
         let (task, slot) = arguments.copy.find(&client, &session).await?;
         let told = client.apply(&session, task, &ApplyParams { slot }).await;
-        let response = told.map_err(|refusal| match refusal.kind {
-            // It may have begun: only the record can tell.
-            stead_core::refusal::RefusalKind::Unavailable => Failure::Unknown(refusal.hint(
-                format!("`stead task show {task} --session {session}` says how it ended"),
-            )),
-            _ => Failure::from(refusal),
-        })?;
+        let response =
+            told.map_err(|refusal| match refusal.kind {
+                // It may have begun: only the record can tell.
+                stead_core::refusal::RefusalKind::Unavailable => Failure::Unknown(refusal.hint(
+                    format!("`stead task show {task} --session {session}` says how it ended"),
+                )),
+                _ => Failure::from(refusal),
+            })?;
         if arguments.json.json {
             document(&response)?;
         } else {

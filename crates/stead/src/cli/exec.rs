@@ -12,8 +12,8 @@ use stead_core::bound::Bound;
 use stead_core::settings::Settings;
 use stead_engine::read_settings;
 use stead_place::{
-    Ask, Entered, ExecError, GRACE, Hold, Host, LONGEST_WAIT, NoPlace, Notice, Patience, PortRange,
-    Request, Room, Run, TIME_LIMIT, top_of,
+    Ask, Entered, ExecError, GRACE, Hold, LONGEST_WAIT, NoPlace, Notice, Patience, Request, Room,
+    Run, TIME_LIMIT, top_of,
 };
 use stead_process::{Finish, How, KeepError, Signals, Stream, serve_keeper};
 
@@ -63,14 +63,6 @@ pub(crate) fn keep(_arguments: &KeepArguments) -> Exit {
     Exit::DONE
 }
 
-/// The facts of this host, as all verbs about places use them.
-pub(super) fn host(context: &Context) -> Host {
-    let user = rustix::process::getuid().as_raw();
-    // Not the temporary folder of the environment, which is another place's scratch inside a run.
-    let short = PathBuf::from(format!("/tmp/stead-{user}"));
-    Host::new(&context.home.host(), &short, user, PortRange::default())
-}
-
 /// The bound of this host, as the person set it.
 fn bound(settings: &Settings) -> Bound {
     settings.runs.on(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
@@ -96,7 +88,7 @@ fn enter(context: &Context, arguments: &ExecArguments, bound: Bound) -> Result<E
         None => current_dir().map_err(|_| gone(Path::new(".")))?,
     };
     let top = top_of(&directory)?;
-    let host = host(context);
+    let host = context.home.places();
     let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
     let ask = Ask {
         bound,

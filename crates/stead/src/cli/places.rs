@@ -5,7 +5,7 @@ use serde::Serialize;
 use stead_place::{BLOCK, LastRun, Listed, Presence};
 use stead_process::How;
 
-use super::exec::{host, host_refusal, span};
+use super::exec::{host_refusal, span};
 use super::program::Json;
 use crate::clean;
 use crate::context::Context;
@@ -62,7 +62,7 @@ struct Left {
 /// Lists; changes nothing.
 pub(crate) fn places(arguments: &PlacesArguments) -> Done {
     let context = Context::new()?;
-    let places = match host(&context).list() {
+    let places = match context.home.places().list() {
         Ok(places) => places,
         Err(error) => {
             say_refusal(&host_refusal(&error));

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    completions, doctor, exec, log, mode, paths, permit, places, reference, release,
-    roots, run as running, send, serve, sessions, stop, task, tree, welcome,
+    completions, doctor, exec, log, mode, paths, permit, places, reference, release, roots,
+    run as running, send, serve, sessions, stop, task, tree, welcome,
 };
 use crate::exit::{Done, Failure, TABLE};
 use crate::output::{say, say_refusal};

@@ -7,7 +7,7 @@ use serde::Serialize;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_place::{ReleaseError, Released, Which, top_of};
 
-use super::exec::{host, host_refusal};
+use super::exec::host_refusal;
 use super::program::Json;
 use crate::clean;
 use crate::context::{Context, current_dir};
@@ -54,7 +54,7 @@ pub(crate) fn release(arguments: &ReleaseArguments) -> Done {
         (None, Some(directory)) => Which::At(place(directory)?),
         (None, None) => Which::At(place(&current_dir()?)?),
     };
-    let released = match host(&context).release(&which) {
+    let released = match context.home.places().release(&which) {
         Ok(released) => released,
         Err(error) => return Ok(refuse(&error)),
     };

@@ -267,11 +267,7 @@ fn new_session(
     Ok(StartParams {
         request: new_request()?,
         roots: root_option::parse(&arguments.roots, &current_dir()?)?,
-        placement: if arguments.in_place {
-            Placement::InPlace
-        } else {
-            Placement::PrivateCopies
-        },
+        placement: if arguments.in_place { Placement::InPlace } else { Placement::PrivateCopies },
         mode: arguments.mode.map_or(Mode::Ask, Mode::from),
         plan_ceiling: arguments.plan,
         label,

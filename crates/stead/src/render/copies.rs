@@ -43,7 +43,7 @@ pub(crate) fn review(review: &ReviewResponse) -> String {
     let mut text = format!(
         "{}\n  copy      {}\n  original  {}{}\n  snapshot  {}\n",
         styled(style::BOLD, format_args!("task {task} {slot}")),
-        clean::path(review.copy.as_path()),
+        clean::line(&review.copy),
         clean::path(review.destination.as_path()),
         review.checkout.as_ref().map(checked_out).unwrap_or_default(),
         review.snapshot,

@@ -4,7 +4,7 @@ use stead_core::permission::{Deed, Request};
 use stead_core::task::Task;
 use stead_engine::api::{DelegatedView, SessionView, TasksResponse};
 
-use super::{counted, copies::slots, moment, status};
+use super::{copies::slots, counted, moment, status};
 use crate::clean;
 use crate::output::{style, styled};
 

@@ -8,13 +8,13 @@ mod reply;
 mod tree;
 mod words;
 
-pub(crate) use event::{Teller, decoded};
 pub(crate) use copies::{review, slots};
+pub(crate) use event::{Teller, decoded};
 pub(crate) use lists::{permissions, sessions, task, tasks};
 pub(crate) use moments::{clock, lasting, moment};
 pub(crate) use reply::about;
 pub(crate) use tree::tree;
 pub(crate) use words::{
-    activity, answer, applied, copy_state, copying, counted, ended, mode, outcome,
-    placement, status,
+    activity, answer, applied, copy_state, copying, counted, ended, mode, outcome, placement,
+    status,
 };

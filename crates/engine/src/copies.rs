@@ -1,0 +1,347 @@
+//! Review, apply and discard: a person's, each judged, recorded, then done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use stead_copies::apply::{Apply, Outcome, Request, Written, checkout};
+use stead_copies::{Base, Contents, Layout, Snapshot, freeze};
+use stead_core::delegated::{ApplyOutcome, Review};
+use stead_core::id::{ApplyId, Digest, RequestId, SessionId, SlotName, TaskId};
+use stead_core::layout::Root;
+use stead_core::refusal::{Refusal, RefusalKind};
+use stead_core::session::{Command, Outcomes, State, applicable, reviewable};
+use stead_files::Watch;
+use stead_git::Git;
+use stead_place::Which;
+
+use crate::api::{
+    ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, ReviewParams, ReviewResponse,
+};
+use crate::engine::Engine;
+use crate::session::{Handle, Shared, now};
+use crate::shown;
+
+/// How often the end of an apply is tried to be stored, and how long between.
+const TRIES: usize = 5;
+const PAUSE: Duration = Duration::from_millis(200);
+
+impl Engine {
+    /// Freezes a copy, shows it against its base and records that it was shown.
+    pub(crate) async fn review(
+        &self,
+        session: &SessionId,
+        task: TaskId,
+        params: ReviewParams,
+    ) -> Result<ReviewResponse, Refusal> {
+        let handle = self.session(session).await?;
+        let slot = params.slot;
+        let wanted = slot.clone();
+        let (copy, since) = handle
+            .look(move |state| Ok((reviewable(state, task, &wanted)?.clone(), state.tip)))
+            .await??;
+        let cancel = Cancelled::default();
+        let facts = Facts { shared: self.shared.clone(), session: session.clone(), task, slot };
+        let (seen, flag, base) = (facts.clone(), cancel.flag(), copy.base);
+        let (review, response) = beside(move || seen.freeze(&base, params.most, &flag)).await?;
+        let Facts { slot, .. } = facts;
+        let command = Command::Review { task, slot, review, since };
+        handle.run(command, Vec::new(), None, None).await?;
+        Ok(response)
+    }
+
+    /// Applies what was reviewed, whole or not at all. Begun, it is ended, whether or not anybody
+    /// still waits for the answer.
+    pub(crate) async fn apply(
+        self: &Arc<Self>,
+        session: &SessionId,
+        task: TaskId,
+        params: ApplyParams,
+    ) -> Result<ApplyResponse, Refusal> {
+        let (engine, session) = (self.clone(), session.clone());
+        tokio::spawn(async move {
+            let handle = engine.session(&session).await?;
+            let facts = Facts { shared: engine.shared.clone(), session, task, slot: params.slot };
+            facts.apply(&handle).await
+        })
+        .await
+        .map_err(|e| Refusal::new(RefusalKind::Failed, e.to_string()))?
+    }
+
+    /// Moves copies to the trash, and releases what their places hold.
+    pub(crate) async fn discard(
+        &self,
+        session: &SessionId,
+        task: TaskId,
+        params: DiscardParams,
+    ) -> Result<DiscardResponse, Refusal> {
+        let handle = self.session(session).await?;
+        let command = Command::Discard { task, slot: params.slot };
+        let Outcomes::Discarded(slots) = handle.run(command, Vec::new(), None, None).await? else {
+            return Ok(DiscardResponse { task, slots: Vec::new() });
+        };
+        let (shared, session, gone) = (self.shared.clone(), session.clone(), slots.clone());
+        beside(move || {
+            for slot in &gone {
+                to_trash(&shared, &session, task, slot)?;
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(DiscardResponse { task, slots })
+    }
+}
+
+/// Moves one copy to the trash. What a killed engine did not come to is done by the next.
+pub(crate) fn to_trash(
+    shared: &Shared,
+    session: &SessionId,
+    task: TaskId,
+    slot: &SlotName,
+) -> Result<(), Refusal> {
+    let copy = shared.copies.copy(session, task, slot);
+    if let Err(error) = shared.home.places().release(&Which::At(copy)) {
+        tracing::warn!(%session, %task, %slot, %error, "a discarded copy holds its place still");
+    }
+    stead_copies::discard(&shared.copies, session, task, Some(slot), now())
+        .map(|_| ())
+        .map_err(|e| Refusal::new(RefusalKind::Storage, e.to_string()))
+}
+
+/// Which copy.
+#[derive(Clone)]
+struct Facts {
+    shared: Arc<Shared>,
+    session: SessionId,
+    task: TaskId,
+    slot: SlotName,
+}
+
+impl Facts {
+    /// The layout, its slot leading to the folder that the person last bound the root to.
+    fn layout(&self, git: &Git) -> Result<Layout, Refusal> {
+        let layout = Layout::load(&self.shared.copies, &self.session, self.task);
+        let mut layout = layout.map_err(unreadable)?.ok_or_else(|| {
+            let line = format!("the copies of task {} are gone", self.task);
+            Refusal::new(RefusalKind::NotFound, line)
+                .hint("`stead doctor` says what this home holds")
+        })?;
+        for slot in layout.slots.iter_mut().filter(|slot| slot.slot == self.slot) {
+            if let Some((directory, identity)) = self.shared.registry.identity(&slot.root)? {
+                *slot = slot.clone().bound_to(git, &directory, identity).map_err(unreadable)?;
+            }
+        }
+        Ok(layout)
+    }
+
+    fn freeze(
+        &self,
+        base: &Digest,
+        most: Option<u64>,
+        cancel: &AtomicBool,
+    ) -> Result<(Review, ReviewResponse), Refusal> {
+        let (home, git) = (&self.shared.copies, self.shared.git()?);
+        let layout = self.layout(&git)?;
+        let slot = layout.slot(&self.slot).ok_or_else(|| unreadable("the layout lost a slot"))?;
+        let watch = Watch { cancel: Some(cancel), report: None };
+        let snapshot = freeze(home, &git, &layout, &self.slot, base, watch).map_err(|error| {
+            let refusal = Refusal::new(RefusalKind::WrongState, error.to_string());
+            match error.hint() {
+                Some(hint) => refusal.hint(hint),
+                None => refusal,
+            }
+        })?;
+        let old = Base::load(home, base).map_err(unreadable)?;
+        let checkout = checkout(&git, slot).map_err(|refused| refused.refusal())?;
+        let commits = snapshot.commits.unwrap_or(0);
+        let shown = stead_copies::Review::new(
+            home,
+            &layout,
+            &self.slot,
+            &old,
+            &snapshot,
+            checkout.clone(),
+            commits,
+        )
+        .map_err(unreadable)?;
+        let contents = Contents::of(home, &git, &slot.root, &old).map_err(unreadable)?;
+        let diff = stead_copies::diff(&shown, &old, &snapshot, &contents, most);
+        let diff = diff.map_err(unreadable)?;
+        let response = shown::review(self.task, &self.slot, &shown, diff);
+        let review = Review { snapshot: snapshot.digest, base: *base, checkout };
+        Ok((review, response))
+    }
+
+    async fn apply(self, handle: &Handle) -> Result<ApplyResponse, Refusal> {
+        let (task, slot) = (self.task, self.slot.clone());
+        let wanted = slot.clone();
+        // Looked at before it is begun, so that a refusal begins nothing.
+        let root = handle.look(move |state| applicable_root(state, task, &wanted)).await??;
+        let command = Command::BeginApply { task, slot: slot.clone() };
+        let destination = root.directory.clone();
+        let respond = |outcome, before| {
+            let (slot, destination) = (slot.clone(), destination.clone());
+            Ok(ApplyResponse { task, slot, destination, outcome, before })
+        };
+        let (apply, review) = match handle.run(command, Vec::new(), None, None).await? {
+            Outcomes::Applying { apply, review } => (apply, review),
+            Outcomes::AppliedBefore(outcome) => return respond(outcome, true),
+            other => {
+                let line = format!("an apply came to {other:?}");
+                return Err(Refusal::new(RefusalKind::Failed, line));
+            }
+        };
+        let facts = self.clone();
+        let (outcome, written) = beside(move || Ok(facts.write(apply, &review))).await?;
+        self.record(handle, apply, outcome.clone()).await?;
+        if let Some(written) = written {
+            let session = self.session.clone();
+            let cleared = beside(move || Ok(written.clear())).await?;
+            match cleared {
+                Ok(cleared) if cleared.rescue.paths.is_empty() => {}
+                Ok(cleared) => {
+                    let folder = cleared.rescue.folder.map(|f| f.as_path().display().to_string());
+                    tracing::warn!(%session, %task, ?folder, "files written late were kept");
+                }
+                // The journal is still there, and the next engine goes on with it.
+                Err(error) => {
+                    tracing::warn!(%session, %task, %error, "an apply is not cleared yet");
+                }
+            }
+        }
+        respond(outcome, false)
+    }
+
+    /// Stores how it ended. What cannot be stored is led back by recovery: nothing was promised.
+    async fn record(
+        &self,
+        handle: &Handle,
+        apply: ApplyId,
+        outcome: ApplyOutcome,
+    ) -> Result<(), Refusal> {
+        let mut tries = 0;
+        loop {
+            let (task, slot, outcome) = (self.task, self.slot.clone(), outcome.clone());
+            let command = Command::EndApply { task, slot, apply, outcome };
+            match handle.run(command, Vec::new(), None, None).await {
+                Ok(_) => return Ok(()),
+                Err(refusal) if refusal.kind == RefusalKind::Storage && tries < TRIES => {
+                    tries += 1;
+                    tokio::time::sleep(PAUSE).await;
+                }
+                Err(refusal) => return Err(refusal),
+            }
+        }
+    }
+
+    /// Checks and writes; what is written stays held until its outcome is stored.
+    fn write(&self, apply: ApplyId, review: &Review) -> (ApplyOutcome, Option<Written>) {
+        match self.try_write(apply, review) {
+            Ok(ended) => ended,
+            Err(refusal) => {
+                let outcome = ApplyOutcome::Refused {
+                    reason: refusal.line,
+                    conflict: false,
+                    paths: Vec::new(),
+                };
+                (outcome, None)
+            }
+        }
+    }
+
+    fn try_write(
+        &self,
+        apply: ApplyId,
+        review: &Review,
+    ) -> Result<(ApplyOutcome, Option<Written>), Refusal> {
+        let (home, git) = (&self.shared.copies, self.shared.git()?);
+        let layout = self.layout(&git)?;
+        let base = Base::load(home, &review.base).map_err(unreadable)?;
+        let snapshot = Snapshot::load(home, &review.snapshot).map_err(unreadable)?;
+        let shown = stead_copies::Review::new(
+            home,
+            &layout,
+            &self.slot,
+            &base,
+            &snapshot,
+            review.checkout.clone(),
+            0,
+        )
+        .map_err(unreadable)?;
+        // Before anything is written: afterwards nothing may fail but the record.
+        let next = base.after(&snapshot).and_then(|next| next.save(home)).map_err(unreadable)?;
+        let request = Request {
+            home,
+            git: &git,
+            apply: &name_of(&self.session, apply)?,
+            layout: &layout,
+            slot: &self.slot,
+            base: &base,
+            snapshot: &snapshot,
+            review: &shown,
+        };
+        let checked = match Apply::check(&request) {
+            Ok(checked) => checked,
+            Err(refused) => return Ok((shown::refused(&refused), None)),
+        };
+        Ok(match checked.write() {
+            Outcome::Written(written) => {
+                let paths = u64::try_from(written.paths().count()).unwrap_or(u64::MAX);
+                (ApplyOutcome::Applied { base: next, paths }, Some(written))
+            }
+            Outcome::RolledBack { cause, rescue } => {
+                (shown::rolled_back(&cause.to_string(), &rescue), None)
+            }
+            Outcome::RecoveryNeeded { journal, cause, failed } => {
+                let cause = format!("{cause}; going back failed: {failed}");
+                let rescue = journal.display().to_string();
+                (ApplyOutcome::RecoveryNeeded { cause, rescue }, None)
+            }
+        })
+    }
+}
+
+fn applicable_root(state: &State, task: TaskId, slot: &SlotName) -> Result<Root, Refusal> {
+    let _: Result<&Review, &ApplyOutcome> = applicable(state, task, slot)?;
+    let delegated = state.world.delegated.get(&task);
+    delegated.and_then(|own| own.root(slot)).cloned().ok_or_else(|| {
+        Refusal::new(RefusalKind::NotFound, format!("task {task} has no slot {slot}"))
+    })
+}
+
+/// The name of an apply beside the log: in journals, in `index.lock`, in names of staged files.
+pub(crate) fn name_of(session: &SessionId, apply: ApplyId) -> Result<RequestId, Refusal> {
+    let digest = stead_store::Body::new(format!("{session} {apply}")).digest().to_string();
+    let name: String = digest.chars().take(32).collect();
+    RequestId::parse(&name).map_err(|e| Refusal::new(RefusalKind::Failed, e.to_string()))
+}
+
+fn unreadable(error: impl std::fmt::Display) -> Refusal {
+    Refusal::new(RefusalKind::Unreadable, error.to_string())
+        .hint("`stead doctor` looks at the home")
+}
+
+/// Runs blocking work beside the runtime.
+async fn beside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|e| Refusal::new(RefusalKind::Failed, e.to_string()))?
+}
+
+/// Tells work to stop when nobody waits for it any more.
+#[derive(Default)]
+struct Cancelled(Arc<AtomicBool>);
+
+impl Cancelled {
+    fn flag(&self) -> Arc<AtomicBool> {
+        self.0.clone()
+    }
+}
+
+impl Drop for Cancelled {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
