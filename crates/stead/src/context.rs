@@ -1,16 +1,19 @@
 //! What a verb needs of the world: the environment, the home, a way to the engine.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::future::Future;
 use std::path::PathBuf;
 
+use stead_core::env;
 use stead_core::id::{RequestId, SessionId};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_engine::api::{ClientEnvironment, FindParams};
-use stead_engine::{BUILD, Client, Home, Launch};
+use stead_engine::{BUILD, Client, CutShort, Home, Launch, finish_applies};
 
 use crate::exit::{Failure, usage};
+use crate::output::{say, say_refusal};
+use crate::render;
 
 /// The hidden option that makes `stead serve` say on standard output how it went.
 pub(crate) const GREET: &str = "--greet";
@@ -21,15 +24,27 @@ pub(crate) struct Context {
     pub(crate) variables: BTreeMap<OsString, OsString>,
     /// The home.
     pub(crate) home: Home,
+    /// Applies that were cut short and that this call has led back or on.
+    pub(crate) cut_short: Vec<CutShort>,
 }
 
 impl Context {
-    /// Reads the environment; looks at no file.
+    /// Reads the environment, and makes whole what an apply that was cut short has left half-way:
+    /// the first command of the person does, whatever it is (architecture, *Recovery*).
     pub(crate) fn new() -> Result<Self, Refusal> {
         let variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
         let user = rustix::process::getuid().as_raw();
         let home = Home::derive(&variables, &std::env::temp_dir(), user)?;
-        Ok(Self { variables, home })
+        let mut context = Self { variables, home, cut_short: Vec::new() };
+        // An agent's command never finishes an apply.
+        if !context.variables.contains_key(OsStr::new(env::STEAD_AGENT)) {
+            match finish_applies(&context.home) {
+                Ok(finished) => context.cut_short = finished,
+                Err(refusal) => say_refusal(&refusal),
+            }
+            context.cut_short.iter().for_each(|cut| say(render::cut_short(cut)));
+        }
+        Ok(context)
     }
 
     /// A client of the home's engine, which is started when it does not run.

@@ -114,7 +114,7 @@ mod tests {
         let variables =
             variables.into_iter().map(|(k, v)| (k.into(), v.into_os_string())).collect();
         let home = Home::derive(&variables, Path::new("/tmp"), 7).unwrap();
-        Context { variables, home }
+        Context { variables, home, cut_short: Vec::new() }
     }
 
     fn install(folder: &Path) {

@@ -1,8 +1,10 @@
 //! Copies, reviews and applies as text.
 
 use clap::builder::styling::Style;
+use stead_copies::Finished;
 use stead_core::delegated::Checkout;
 use stead_core::layout::Access;
+use stead_engine::CutShort;
 use stead_engine::api::{CopyState, DelegatedView, ReviewResponse};
 
 use super::{applied, copy_state, counted};
@@ -92,6 +94,34 @@ pub(crate) fn review(review: &ReviewResponse) -> String {
         ));
     }
     text
+}
+
+/// An apply that was cut short, and what became of it.
+pub(crate) fn cut_short(cut: &CutShort) -> String {
+    let Some(header) = &cut.header else {
+        let why = cut.finished.as_ref().err().map(String::as_str).unwrap_or_default();
+        return format!("an apply to root {} was cut short: {}", cut.root, clean::line(why));
+    };
+    let whose = format!(
+        "an apply of task {} {} to {} was cut short",
+        header.task,
+        header.slot,
+        clean::path(header.source.as_path())
+    );
+    match &cut.finished {
+        Ok(Finished::Back) => format!("{whose}; the folder is as it was before it"),
+        Ok(Finished::Forward) => format!("{whose}; it is whole now"),
+        Ok(Finished::Neither { rescue }) => {
+            let paths: Vec<String> = rescue.paths.iter().map(ToString::to_string).collect();
+            let folder = rescue.folder.as_ref().map(|f| clean::path(f.as_path()));
+            format!(
+                "{whose}; you changed {} meanwhile, which stays{}",
+                clean::brief(&paths.join(", "), 300),
+                folder.map(|f| format!("; stead's own files are in {f}")).unwrap_or_default()
+            )
+        }
+        Err(why) => format!("{whose} and could not be finished: {}", clean::line(why)),
+    }
 }
 
 fn checked_out(checkout: &Checkout) -> String {

@@ -8,7 +8,7 @@ mod reply;
 mod tree;
 mod words;
 
-pub(crate) use copies::{review, slots};
+pub(crate) use copies::{cut_short, review, slots};
 pub(crate) use event::{Teller, decoded};
 pub(crate) use lists::{permissions, sessions, task, tasks};
 pub(crate) use moments::{clock, lasting, moment};

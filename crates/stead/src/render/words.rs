@@ -117,31 +117,13 @@ pub(crate) fn applied(outcome: &ApplyOutcome) -> String {
     }
 }
 
-/// Bytes as people read them: three digits and a unit of 1,000.
-pub(crate) fn bytes(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
-    let mut whole = bytes;
-    let mut rest = 0;
-    let mut unit = 0;
-    while whole >= 1000 && unit + 1 < UNITS.len() {
-        (rest, whole) = (whole % 1000, whole / 1000);
-        unit += 1;
-    }
-    let name = UNITS.get(unit).copied().unwrap_or_default();
-    if unit > 0 && whole < 10 {
-        format!("{whole}.{} {name}", rest / 100)
-    } else {
-        format!("{whole} {name}")
-    }
-}
-
 /// How far a copy is, on one line.
 pub(crate) fn copying(files: u64, done: u64, of: Option<(u64, u64)>) -> String {
     match of {
-        Some((all, size)) => {
-            format!("copying: {files} of {all} files, {} of {}", bytes(done), bytes(size))
+        Some((all, bytes)) => {
+            format!("copying: {files} of {all} files, {} of {}", size(done), size(bytes))
         }
-        None => format!("copying: {files} files, {}", bytes(done)),
+        None => format!("copying: {files} files, {}", size(done)),
     }
 }
 
@@ -150,22 +132,31 @@ pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }
 
+/// A number of bytes for people.
+pub(crate) fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let (mut tenths, mut unit) = (bytes.saturating_mul(10) / 1024, "KiB");
+    for next in UNITS.iter().skip(1) {
+        if tenths < 10_240 {
+            break;
+        }
+        tenths /= 1024;
+        unit = next;
+    }
+    format!("{}.{} {unit}", tenths / 10, tenths % 10)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::size;
 
     #[test]
-    fn bytes_have_a_unit_and_few_digits() {
-        for (count, text) in [
-            (0, "0 B"),
-            (999, "999 B"),
-            (1000, "1.0 kB"),
-            (1999, "1.9 kB"),
-            (10_500, "10 kB"),
-            (904_000_000, "904 MB"),
-            (u64::MAX, "18446744 TB"),
-        ] {
-            assert_eq!(bytes(count), text);
-        }
+    fn sizes_are_short() {
+        assert_eq!(size(7), "7 bytes");
+        assert_eq!(size(1536), "1.5 KiB");
+        assert_eq!(size(5 * 1024 * 1024), "5.0 MiB");
     }
 }

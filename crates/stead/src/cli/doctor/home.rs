@@ -12,7 +12,7 @@ use stead_engine::Home;
 use super::finding::Finding;
 use crate::clean;
 use crate::context::on_path;
-use crate::render::counted;
+use crate::render::{counted, size};
 
 /// Less room than this and a session may soon not be stored.
 const LITTLE_ROOM: u64 = 256 * 1024 * 1024;
@@ -165,33 +165,4 @@ pub(super) fn programs(variables: &BTreeMap<OsString, OsString>) -> Vec<Finding>
         None => Finding::fault(name, format!("not in PATH; {without}"), format!("install {name}")),
     })
     .collect()
-}
-
-/// A number of bytes for people.
-pub(super) fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if bytes < 1024 {
-        return format!("{bytes} bytes");
-    }
-    let (mut tenths, mut unit) = (bytes.saturating_mul(10) / 1024, "KiB");
-    for next in UNITS.iter().skip(1) {
-        if tenths < 10_240 {
-            break;
-        }
-        tenths /= 1024;
-        unit = next;
-    }
-    format!("{}.{} {unit}", tenths / 10, tenths % 10)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::size;
-
-    #[test]
-    fn sizes_are_short() {
-        assert_eq!(size(7), "7 bytes");
-        assert_eq!(size(1536), "1.5 KiB");
-        assert_eq!(size(5 * 1024 * 1024), "5.0 MiB");
-    }
 }

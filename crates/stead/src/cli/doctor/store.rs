@@ -74,7 +74,7 @@ fn checked(reader: &Reader) -> Vec<Finding> {
         let files = counted(orphans, "file", "files");
         findings.push(Finding::warning(
             "bodies",
-            format!("{files} that no event refers to, {}", super::home::size(bytes)),
+            format!("{files} that no event refers to, {}", crate::render::size(bytes)),
             "they do no harm; this version has no command that removes them",
         ));
     }
