@@ -15,6 +15,6 @@ pub(crate) use moments::{clock, lasting, moment};
 pub(crate) use reply::about;
 pub(crate) use tree::tree;
 pub(crate) use words::{
-    activity, answer, applied, copy_state, copying, counted, ended, mode, outcome, placement,
+    activity, answer, applied, copy_state, copying, counted, ended, mode, outcome, placement, size,
     status,
 };
