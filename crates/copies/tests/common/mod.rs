@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, SystemTime};
 
 use stead_copies::{Admitted, Home, MakeError, NoteKind, Obstruction, Request, admit};
 use stead_core::id::{RootId, SessionId, SlotName, TaskId, Timestamp};
@@ -96,15 +97,15 @@ impl Kit {
         self.settle(path);
     }
 
-    /// Gives all tracked files an old time, so that no entry of the index is racy.
+    /// Gives all tracked files an old time, so that no entry of the index is racy. Those that have
+    /// it are left alone: some Gits do not compare fractions of seconds and would keep the entry.
     pub fn settle(&self, path: &Path) {
+        let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 30);
         for file in self.ok(path, &["ls-files", "-z"]).split('\0').filter(|f| !f.is_empty()) {
             let file = path.join(file);
-            if fs::symlink_metadata(&file).is_ok_and(|found| found.is_file()) {
-                let opened = fs::File::options().write(true).open(&file);
-                let Ok(opened) = opened else { continue };
-                let old =
-                    std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30);
+            let found = fs::symlink_metadata(&file);
+            if found.is_ok_and(|found| found.is_file() && found.modified().unwrap() != old) {
+                let opened = fs::File::options().write(true).open(&file).unwrap();
                 opened.set_times(fs::FileTimes::new().set_modified(old)).unwrap();
             }
         }
