@@ -9,7 +9,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use common::{Kit, contents, mode, noted, picture, rel, session, set_mode, slot, write};
+use common::{
+    Kit, contents, mode, noted, picture, rel, request_for, session, set_mode, slot, write,
+};
 use stead_copies::{Base, MakeError, NoteKind, Obstruction, RootKind};
 use stead_core::id::{RootId, TaskId};
 use stead_core::layout::Access;
@@ -81,7 +83,12 @@ fn missing_objects_are_refused_by_name() {
     let kit = Kit::new();
     let app = kit.repository("app");
     let blob = kit.ok(&app, &["rev-parse", "HEAD:a.txt"]).trim().to_owned();
-    fs::remove_file(app.join(format!(".git/objects/{}/{}", &blob[..2], &blob[2..]))).unwrap();
+    fs::remove_file(app.join(format!(
+        ".git/objects/{}/{}",
+        blob.get(..2).unwrap(),
+        blob.get(2..).unwrap()
+    )))
+    .unwrap();
     let (why, hint) = kit.refusal(&app);
     let Obstruction::NoObjects(ids) = why else { panic!("{why}") };
     assert_eq!(ids.iter().map(ToString::to_string).collect::<Vec<_>>(), [blob]);
@@ -144,7 +151,7 @@ fn reftables_and_sha_256_repositories_are_copied() {
         write(&app.join("a.txt"), "one\n");
         kit.commit_all(&app, "first");
         kit.ok(&app, &["branch", "other"]);
-        let request = kit.request(1, &[(name, &app, Access::Write)]);
+        let request = request_for(1, &[(name, &app, Access::Write)]);
         kit.try_admit(&request).unwrap();
         let copy = kit.home.copy(&session(), TaskId(1), &slot(name));
         assert_eq!(kit.status(&copy), "");
@@ -259,7 +266,7 @@ fn copies_49_field_wt_01_submodules_are_carried_without_a_network() {
     kit.ok(&copy.join("one"), &["commit", "-q", "-a", "-m", "in the copy"]);
     assert!(picture(&app) == before);
     // A root that is itself a submodule is copied at its own HEAD.
-    let request = kit.request(2, &[("one", &app.join("one"), Access::Write)]);
+    let request = request_for(2, &[("one", &app.join("one"), Access::Write)]);
     kit.try_admit(&request).unwrap();
     let copy = kit.home.copy(&session(), TaskId(2), &slot("one"));
     let top = kit.ok(&copy, &["rev-parse", "--show-toplevel"]);
@@ -378,7 +385,7 @@ fn an_operation_in_progress_or_conflicts_are_refused_with_what_to_do() {
     assert!(hint.unwrap().contains("merge --abort"));
     fs::remove_file(app.join(".git/MERGE_HEAD")).unwrap();
     let (why, _) = kit.refusal(&app);
-    assert_eq!(why, Obstruction::Unmerged(vec!["a.txt".into()]));
+    assert_eq!(why, Obstruction::Unmerged(vec![rel("a.txt")]));
 }
 
 #[test]
@@ -587,7 +594,7 @@ fn a_writable_repository_on_another_disk_than_the_home_is_refused_at_admission()
     assert!(matches!(why, Obstruction::OtherDevice { .. }), "{why}");
     assert!(hint.unwrap().contains("STEAD_HOME"));
     // To be read it may be anywhere; its objects are copied then.
-    let request = kit.request(1, &[("app", &app, Access::Read)]);
+    let request = request_for(1, &[("app", &app, Access::Read)]);
     kit.try_admit(&request).unwrap();
     let copy = kit.home.copy(&session(), TaskId(1), &slot("app"));
     kit.ok(&copy, &["fsck", "--full"]);
@@ -598,12 +605,12 @@ fn a_writable_repository_on_another_disk_than_the_home_is_refused_at_admission()
 fn two_copies_of_one_root_at_once_are_independent() {
     let kit = Kit::new();
     let app = kit.repository("app");
-    let request = |task| kit.request(task, &[("app", &app, Access::Write)]);
+    let request_of = |task| request_for(task, &[("app", &app, Access::Write)]);
     let results: Vec<Result<_, MakeError>> = std::thread::scope(|scope| {
         let making: Vec<_> = (1..=2)
             .map(|task| {
                 let kit = &kit;
-                let request = request(task);
+                let request = request_of(task);
                 scope.spawn(move || kit.try_admit(&request))
             })
             .collect();

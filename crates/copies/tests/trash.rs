@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use common::{Kit, contents, picture, rel, session, slot, write};
+use common::{Kit, contents, picture, rel, request_for, session, slot, write};
 use stead_copies::{
     Base, Contents, CopyError, Layout, clear_staging, discard, empty_trash, forget_depot, found,
     freeze, live_blobs, restore, trashed,
@@ -207,7 +207,7 @@ fn blobs_that_a_base_or_snapshot_needs_are_live() {
 fn one_slot_is_discarded_and_restored_beside_the_others() {
     let kit = Kit::new();
     let (one, two) = (kit.repository("one"), kit.repository("two"));
-    let request = kit.request(1, &[("one", &one, Access::Write), ("two", &two, Access::Read)]);
+    let request = request_for(1, &[("one", &one, Access::Write), ("two", &two, Access::Read)]);
     kit.try_admit(&request).unwrap();
     let gone = discard(&kit.home, &session(), TaskId(1), Some(&slot("one")), Timestamp(1));
     let gone = gone.unwrap().unwrap();

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use common::{Kit, contents, mode, picture, session, set_mode, slot, write};
+use common::{Kit, contents, mode, picture, request_for, session, set_mode, slot, write};
 use proptest::prelude::*;
 use stead_copies::{MakeError, Obstruction, admit};
 use stead_core::id::TaskId;
@@ -105,7 +105,7 @@ fn open_all(root: &Path) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
     fn copies_45_copies_51_any_tree_is_the_same_in_its_copy(tree in tree(), with_git in any::<bool>()) {
@@ -162,7 +162,7 @@ fn copies_52_progress_is_told_and_a_cancel_while_copying_leaves_nothing() {
             write(&app.join(format!("nm/{folder}/{file}")), [b'x'; 400]);
         }
     }
-    let request = kit.request(1, &[("app", &app, Access::Write)]);
+    let request = request_for(1, &[("app", &app, Access::Write)]);
     let (told, last) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let report = |progress: Progress| {
         if progress.phase == Phase::Copy {
@@ -197,7 +197,7 @@ fn copies_50_a_root_that_keeps_changing_is_refused_and_nothing_is_left() {
         write(&app.join(format!("f{n}")), "x");
     }
     let over = AtomicBool::new(false);
-    let request = kit.request(1, &[("app", &app, Access::Write)]);
+    let request = request_for(1, &[("app", &app, Access::Write)]);
     let file = app.join("f7");
     let error = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -234,7 +234,7 @@ fn a_commit_while_the_copy_is_made_never_tears_it() {
         });
         let deadline = Instant::now() + Duration::from_secs(20);
         for task in 1..=6 {
-            let request = kit.request(task, &[("app", &app, Access::Write)]);
+            let request = request_for(task, &[("app", &app, Access::Write)]);
             match kit.try_admit(&request) {
                 Ok(_) => {
                     let copy = kit.home.copy(&session(), TaskId(task), &slot("app"));

@@ -78,21 +78,20 @@ pub(super) fn check_place(home: &Home, git: &Git, root: &Root) -> Result<(), Mak
     }
     let own = canonical(home.path())?;
     if directory.starts_with(&own) {
-        if let Some(original) = original_of(directory)? {
+        if let Some(original) = original_of(directory) {
             return refuse(Obstruction::InsideCopy(original));
         }
         return refuse(Obstruction::HoldsHome(own));
     }
     let person = git.environment().get(OsStr::new(env::HOME)).map(PathBuf::from);
-    if let Some(person) = person.and_then(|person| person.canonicalize().ok()) {
-        if person.starts_with(directory) {
-            return refuse(Obstruction::PersonHome(person));
-        }
+    let person = person.and_then(|person| person.canonicalize().ok());
+    if let Some(person) = person.filter(|person| person.starts_with(directory)) {
+        return refuse(Obstruction::PersonHome(person));
     }
     if own.starts_with(directory) {
         return refuse(Obstruction::HoldsHome(own));
     }
-    match original_of(directory)? {
+    match original_of(directory) {
         Some(original) => refuse(Obstruction::InsideCopy(original)),
         None => Ok(()),
     }
@@ -104,19 +103,19 @@ fn canonical(path: &Path) -> Result<PathBuf, CopyError> {
 }
 
 /// What the private copy that holds `directory` was made of; none when none does.
-fn original_of(directory: &Path) -> Result<Option<PathBuf>, CopyError> {
+fn original_of(directory: &Path) -> Option<PathBuf> {
     for copy in directory.ancestors() {
-        let Some(task) = copy.parent() else { break };
+        let task = copy.parent()?;
         // A file of that name that is not ours says nothing about the folder beside it.
         let Ok(Some(layout)) = Layout::load_from(task) else { continue };
         let slot = layout.slots.iter().find(|slot| {
             copy.file_name().is_some_and(|name| name == OsStr::new(slot.slot.as_str()))
         });
         if let Some(slot) = slot {
-            return Ok(Some(slot.source.as_path().to_owned()));
+            return Some(slot.source.as_path().to_owned());
         }
     }
-    Ok(None)
+    None
 }
 
 /// The repository whose top level the folder is; none for a plain folder.
