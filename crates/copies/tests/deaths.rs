@@ -28,6 +28,10 @@ const DIES_AT: &str = "COPIES_TEST_DIES_AT";
 static PASSED: Mutex<usize> = Mutex::new(0);
 
 fn passed(name: &str, moment: Moment) {
+    // Between two steps of ours Git is asked many questions; a death in one is one before the next.
+    if name.starts_with("process.") {
+        return;
+    }
     let mut passed = PASSED.lock().unwrap();
     let file = PathBuf::from(std::env::var_os(FOLDER).unwrap()).join("steps");
     let mut file = OpenOptions::new().append(true).create(true).open(file).unwrap();

@@ -329,6 +329,23 @@ fn copies_54_a_home_that_cannot_be_written_leaves_the_source_untouched() {
 }
 
 #[test]
+fn a_home_behind_a_link_is_the_home_it_leads_to() {
+    let mut kit = Kit::new();
+    let app = kit.repository("app");
+    fs::create_dir(kit.at("real")).unwrap();
+    symlink(kit.at("real"), kit.at("link")).unwrap();
+    kit.home = stead_copies::Home::new(kit.at("link/stead"));
+    let (admitted, copy) = kit.copy(&app);
+    assert_eq!(kit.status(&copy), "");
+    let base = admitted.layout.slots[0].base;
+    let snapshot =
+        freeze(&kit.home, &kit.git, &admitted.layout, &slot("app"), &base, Watch::default());
+    assert_eq!(snapshot.unwrap().commits, Some(0));
+    fs::remove_file(kit.at("link")).unwrap();
+    kit.ok(&kit.at("real/stead/copies/s1/1/app"), &["fsck", "--full"]);
+}
+
+#[test]
 fn hostile_roots_are_copied_too() {
     let kit = Kit::new();
     for (task, name) in

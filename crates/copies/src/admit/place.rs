@@ -49,7 +49,7 @@ fn is_same(one: &Root, two: &Root) -> bool {
     of(one).zip(of(two)).is_some_and(|(one, two)| one.is_same(&two, true))
 }
 
-/// One root: that it is the folder that was selected, canonical, and no place of stead's or the
+/// One root, with the home's real path: that it is the folder that was selected, canonical, and no place of stead's or the
 /// person's whole home.
 pub(super) fn check_place(home: &Home, git: &Git, root: &Root) -> Result<(), MakeError> {
     let directory = root.directory.as_path();
@@ -76,12 +76,12 @@ pub(super) fn check_place(home: &Home, git: &Git, root: &Root) -> Result<(), Mak
     if found.inode != root.identity.inode || !births_agree {
         return refuse(Obstruction::Changed);
     }
-    let own = canonical(home.path())?;
-    if directory.starts_with(&own) {
+    let own = home.path();
+    if directory.starts_with(own) {
         if let Some(original) = original_of(directory) {
             return refuse(Obstruction::InsideCopy(original));
         }
-        return refuse(Obstruction::HoldsHome(own));
+        return refuse(Obstruction::HoldsHome(own.to_owned()));
     }
     let person = git.environment().get(OsStr::new(env::HOME)).map(PathBuf::from);
     let person = person.and_then(|person| person.canonicalize().ok());
@@ -89,17 +89,12 @@ pub(super) fn check_place(home: &Home, git: &Git, root: &Root) -> Result<(), Mak
         return refuse(Obstruction::PersonHome(person));
     }
     if own.starts_with(directory) {
-        return refuse(Obstruction::HoldsHome(own));
+        return refuse(Obstruction::HoldsHome(own.to_owned()));
     }
     match original_of(directory) {
         Some(original) => refuse(Obstruction::InsideCopy(original)),
         None => Ok(()),
     }
-}
-
-/// The home is made before anything is checked, so it is there.
-fn canonical(path: &Path) -> Result<PathBuf, CopyError> {
-    path.canonicalize().map_err(failed("examine", path))
 }
 
 /// What the private copy that holds `directory` was made of; none when none does.
