@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use common::{Kit, contents, picture, request_for, session, slot, write};
 use stead_copies::{Base, Layout, Obstruction, RootKind, admit};
-use stead_core::id::TaskId;
+use stead_core::id::{SlotName, TaskId};
 use stead_core::layout::Access;
 use stead_files::Watch;
 
@@ -58,12 +58,30 @@ fn copies_34_a_layout_has_1_to_64_roots() {
 }
 
 #[test]
-fn copies_35_copies_36_slots_differ_in_more_than_case_and_the_primary_is_one() {
+fn copies_35_slots_are_portable_folder_names_that_differ_in_more_than_case() {
     let kit = Kit::new();
     let (one, two) = (kit.repository("one"), kit.repository("two"));
-    let mut request = request_for(1, &[("App", &one, Access::Write), ("app", &two, Access::Write)]);
-    assert_eq!(kit.refusal_of(&request).0, Obstruction::SlotTwice(slot("app")));
-    request.roots.pop();
+    let both = request_for(1, &[("App", &one, Access::Write), ("app", &two, Access::Write)]);
+    assert_eq!(kit.refusal_of(&both).0, Obstruction::SlotTwice(slot("app")));
+    for name in ["CON", "con", "nul.txt", "Com1", "x."] {
+        let request = request_for(1, &[(name, &one, Access::Write)]);
+        assert_eq!(kit.refusal_of(&request).0, Obstruction::SlotName(slot(name)), "{name}");
+    }
+    for name in ["ünï", "a/b", "..", "", "-x", " x", ".layout.json"] {
+        assert!(SlotName::parse(name).is_err(), "{name}");
+    }
+    for name in ["layout.json", "console", "COM", "a.b"] {
+        let request = request_for(1, &[(name, &one, Access::Write)]);
+        kit.try_admit(&request).unwrap();
+        fs::remove_dir_all(kit.home.copies().join("s1")).unwrap();
+    }
+}
+
+#[test]
+fn a_primary_that_is_no_slot_is_refused() {
+    let kit = Kit::new();
+    let one = kit.repository("one");
+    let mut request = request_for(1, &[("app", &one, Access::Write)]);
     request.primary = slot("other");
     assert_eq!(kit.refusal_of(&request).0, Obstruction::NoPrimary(slot("other")));
 }
@@ -113,7 +131,7 @@ fn copies_39_overlapping_roots_are_refused() {
 }
 
 #[test]
-fn copies_42_a_persons_home_is_never_copied() {
+fn a_persons_home_is_never_copied() {
     let kit = Kit::new();
     let (why, hint) = kit.refusal(&kit.at("user"));
     assert_eq!(why, Obstruction::PersonHome(kit.at("user")));

@@ -56,7 +56,7 @@ fn field_wt_10_a_repository_without_a_commit_gets_a_working_copy() {
 }
 
 #[test]
-fn field_wt_12_a_detached_head_stays_detached() {
+fn a_detached_head_stays_detached() {
     let kit = Kit::new();
     let app = kit.repository("app");
     kit.ok(&app, &["checkout", "-q", "--detach"]);
@@ -94,7 +94,7 @@ fn field_wt_13_field_wt_14_a_bare_layout_is_left_as_it_was() {
 }
 
 #[test]
-fn field_wt_15_the_sources_settings_stay_byte_for_byte() {
+fn the_sources_settings_stay_byte_for_byte() {
     let kit = Kit::new();
     let app = kit.repository("app");
     kit.ok(&app, &["config", "core.hooksPath", ".githooks"]);
@@ -135,7 +135,7 @@ fn field_wt_19_thirty_admissions_at_once_all_succeed() {
 }
 
 #[test]
-fn field_wt_22_field_wt_23_a_copy_starts_where_the_person_stands_and_makes_no_branch() {
+fn a_copy_starts_where_the_person_stands_and_makes_no_branch() {
     let kit = Kit::new();
     let app = kit.repository("app");
     kit.ok(&app, &["branch", "release"]);
@@ -191,7 +191,7 @@ fn field_wt_28_independent_repositories_in_a_plain_folder_are_carried_and_named(
 }
 
 #[test]
-fn field_wt_31_inherited_variables_of_git_reach_no_call() {
+fn inherited_variables_of_git_reach_no_call() {
     let kit = Kit::new();
     let app = kit.repository("app");
     let victim = kit.repository("victim");
@@ -270,7 +270,7 @@ fn field_cpy_09_dependencies_are_copied_never_linked() {
 }
 
 #[test]
-fn copies_46_field_mode_01_field_mode_03_modes_are_the_sources_whatever_the_umask() {
+fn copies_46_modes_are_the_sources_whatever_the_umask() {
     let kit = Kit::new();
     let app = kit.repository("app");
     for (name, bits) in [

@@ -539,6 +539,54 @@ fn copies_47_what_cannot_be_carried_is_refused_with_its_paths() {
     assert!(!copy.join("dir/x.log").exists());
 }
 
+/// An access control list that gives user 12345 the right to read, as the kernel stores it.
+const LIST: [u8; 44] = [
+    2, 0, 0, 0, // version
+    1, 0, 6, 0, 255, 255, 255, 255, // the owner
+    2, 0, 4, 0, 57, 48, 0, 0, // user 12345
+    4, 0, 4, 0, 255, 255, 255, 255, // the group
+    16, 0, 4, 0, 255, 255, 255, 255, // the mask
+    32, 0, 4, 0, 255, 255, 255, 255, // others
+];
+
+#[test]
+fn copies_47_lists_and_flags_are_refused_and_attributes_are_carried() {
+    use rustix::fs::{XattrFlags, getxattr, removexattr, setxattr};
+    let kit = Kit::new();
+    let app = kit.repository("app");
+    let file = app.join("a.txt");
+    if setxattr(&file, "user.note", b"value", XattrFlags::empty()).is_err() {
+        stead_testkit::skip("copies_47", "this file system has no attributes");
+        return;
+    }
+    let (admitted, copy) = kit.copy(&app);
+    assert_eq!(noted(&admitted, NoteKind::Attributes).unwrap(), ["a.txt"]);
+    let mut value = [0; 16];
+    let length = getxattr(copy.join("a.txt"), "user.note", value.as_mut_slice()).unwrap();
+    assert_eq!(&value[..length], b"value");
+    fs::remove_dir_all(kit.home.copies().join("s1")).unwrap();
+    let only = |kind: ObstacleKind| {
+        let (why, _) = kit.refusal(&app);
+        let Obstruction::Unsupported(obstacles) = why else { panic!("{why}") };
+        let found: Vec<_> = obstacles.iter().map(|o| (o.path.to_string(), &o.kind)).collect();
+        assert_eq!(found, [("a.txt".to_owned(), &kind)]);
+    };
+    let acl = "system.posix_acl_access";
+    if setxattr(&file, acl, &LIST, XattrFlags::empty()).is_ok() {
+        only(ObstacleKind::Acl);
+        removexattr(&file, acl).unwrap();
+    } else {
+        stead_testkit::skip("copies_47, lists", "this file system has none");
+    }
+    let flag = |sign: &str| Command::new("chattr").arg(sign).arg(&file).output();
+    if flag("+i").is_ok_and(|output| output.status.success()) {
+        only(ObstacleKind::Flagged);
+        assert!(flag("-i").unwrap().status.success());
+    } else {
+        stead_testkit::skip("copies_47, flags", "only root may set them");
+    }
+}
+
 #[test]
 fn copies_48_field_wt_06_filters_never_run_and_their_files_are_named() {
     let kit = Kit::new();

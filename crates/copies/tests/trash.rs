@@ -17,7 +17,7 @@ use stead_core::layout::Access;
 use stead_files::{Lock, Watch};
 
 #[test]
-fn field_cln_11_field_cln_01_work_on_a_detached_copy_is_in_the_trash_and_comes_back() {
+fn field_cln_11_work_on_a_detached_copy_is_in_the_trash_and_comes_back() {
     let kit = Kit::new();
     let app = kit.repository("app");
     let (_, copy) = kit.copy(&app);
@@ -59,7 +59,7 @@ fn field_cln_06_removal_never_follows_a_link() {
 }
 
 #[test]
-fn field_cln_09_field_wt_21_a_copy_removed_by_hand_blocks_nothing() {
+fn field_wt_21_a_copy_removed_by_hand_blocks_nothing() {
     let kit = Kit::new();
     let app = kit.repository("app");
     let (_, copy) = kit.copy(&app);

@@ -108,7 +108,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
 
     #[test]
-    fn copies_45_copies_51_any_tree_is_the_same_in_its_copy(tree in tree(), with_git in any::<bool>()) {
+    fn copies_45_any_tree_is_the_same_in_its_copy(tree in tree(), with_git in any::<bool>()) {
         let kit = Kit::new();
         let root = kit.at("root");
         make(&root, &tree);
