@@ -100,18 +100,22 @@ impl Planner<'_> {
         let path = &change.path;
         let here = match observe(self.root, path) {
             Ok(here) => here,
-            Err(TreeError::NotBeneath(_)) => {
-                // A folder that the task removes with all that was in it, and that is no more.
-                let gone = change.after.is_none() && change.before.is_none();
-                return Ok((if gone { Stand::Equal } else { Stand::Clash(Clash::Ancestor) }, None));
+            // What is to go is not there; and below a file that is to become a folder there is
+            // nothing yet.
+            Err(TreeError::NotBeneath(_))
+                if change.after.is_none() || is_below_a_leaf(path, by_path) =>
+            {
+                None
             }
+            Err(TreeError::NotBeneath(_)) => return Ok((Stand::Clash(Clash::Ancestor), None)),
             Err(error) => return Err(error.into()),
         };
         let mut found = stand(change, here.as_ref().map(|here| &here.state));
         if found == Stand::Ready && change.before.is_none() && !self.has_parent(path, by_path)? {
             found = Stand::Clash(Clash::Ancestor);
         }
-        if matches!(found, Stand::Clash(_)) && change.before.is_none() && !self.is_listed(path)? {
+        let is_new = change.before.is_none() && here.is_some();
+        if matches!(found, Stand::Clash(_)) && is_new && !self.is_listed(path)? {
             found = Stand::Clash(Clash::SameName);
         }
         Ok((found, here))
@@ -310,6 +314,19 @@ impl Planner<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether the base has a file or link where a folder on the way is to be.
+fn is_below_a_leaf(path: &RelPath, by_path: &HashMap<&RelPath, &Change>) -> bool {
+    let mut above = path.parent();
+    while let Some(folder) = above.filter(|folder| !folder.is_root()) {
+        let change = by_path.get(&folder);
+        if change.is_some_and(|change| change.before.as_ref().is_some_and(State::is_leaf)) {
+            return true;
+        }
+        above = folder.parent();
+    }
+    false
 }
 
 fn index_clash(

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rustix::io::Errno;
 use stead_core::id::Digest;
 use stead_core::step::{self, Moment};
 use stead_files::{Lock, RelPath, RootFolder, Stat, Time, TreeError};
@@ -46,6 +47,16 @@ pub enum Cause {
     /// The journal could not be written.
     #[error(transparent)]
     Journal(#[from] JournalError),
+}
+
+impl Cause {
+    /// Whether it is the place's fault and is not to be offered again (case 73): judged by the
+    /// system's error number.
+    pub fn is_place(&self) -> bool {
+        let Self::Tree(error) = self else { return false };
+        let place = [Errno::ROFS, Errno::ACCESS, Errno::PERM, Errno::NOSPC, Errno::DQUOT];
+        error.errno().is_some_and(|errno| place.contains(&errno))
+    }
 }
 
 fn list(paths: &[RelPath]) -> String {
@@ -157,10 +168,8 @@ impl Apply {
         for planned in &self.plan.planned {
             let now = match root.look(&planned.step.path) {
                 Ok(now) => now,
-                Err(error) if is_astray(&error) => {
-                    edited.push(planned.step.path.clone());
-                    continue;
-                }
+                // As nothing: below a file that is to become a folder there was nothing before.
+                Err(error) if is_astray(&error) => None,
                 Err(error) => return Err(error.into()),
             };
             let same = match (&planned.seen, &now) {
