@@ -138,7 +138,12 @@ impl Settler<'_> {
     fn open_up(&mut self, one: &Move<'_>) -> Result<bool, TreeError> {
         let modes = [one.from, one.to]
             .map(|state| state.filter(|state| state.is_folder()).and_then(State::mode));
-        let Some(stat) = self.root.look(&one.step.path)? else { return Ok(true) };
+        let stat = match self.root.look(&one.step.path) {
+            Ok(Some(stat)) => stat,
+            Ok(None) => return Ok(true),
+            Err(error) if is_astray(&error) => return Ok(true),
+            Err(error) => return Err(error),
+        };
         let closed = stat.kind == Kind::Folder && stat.mode & OPEN != OPEN;
         if closed && modes.contains(&Some(stat.mode)) {
             self.root.set_mode(one.staged.target(), stat.mode | OPEN)?;

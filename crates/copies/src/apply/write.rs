@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use stead_core::id::Digest;
 use stead_core::step::{self, Moment};
-use stead_files::{Lock, RelPath, RootFolder, Stat, Time, TreeError};
+use stead_files::{AtomicError, Lock, RelPath, RootFolder, Stat, Time, TreeError};
 use stead_git::{GitError, Index};
 
 use super::check::Apply;
@@ -53,9 +53,15 @@ impl Cause {
     /// Whether it is the place's fault and is not to be offered again (case 73): judged by the
     /// system's error number.
     pub fn is_place(&self) -> bool {
-        let Self::Tree(error) = self else { return false };
+        let errno = match self {
+            Self::Tree(error) => error.errno(),
+            Self::Journal(JournalError::Write(AtomicError::System { source, .. })) => {
+                Errno::from_io_error(source)
+            }
+            _ => None,
+        };
         let place = [Errno::ROFS, Errno::ACCESS, Errno::PERM, Errno::NOSPC, Errno::DQUOT];
-        error.errno().is_some_and(|errno| place.contains(&errno))
+        errno.is_some_and(|errno| place.contains(&errno))
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn at_steps<T>(act: impl FnMut(&str, Moment) + 'static, work: impl Fn
             let act = ACT.with(|slot| slot.borrow_mut().take());
             if let Some(mut act) = act {
                 act(name, moment);
-                ACT.with(|slot| slot.borrow_mut().get_or_insert(act));
+                ACT.with(|slot| *slot.borrow_mut() = Some(act));
             }
         });
     });
@@ -66,8 +66,8 @@ fn task(copy: &Path) {
         write(copy, name, format!("task {name}\n"));
     }
     write(copy, "new/deep/file", "task\n");
-    fs::remove_file(copy.join("gone")).unwrap();
-    fs::remove_dir_all(copy.join("d")).unwrap();
+    let _ = fs::remove_file(copy.join("gone"));
+    let _ = fs::remove_dir_all(copy.join("d"));
 }
 
 fn ready(world: &mut World) -> Apply {
@@ -124,7 +124,7 @@ fn copies_69_an_edit_at_any_rename_rolls_back_and_stays() {
     for name in ["a", "c", "gone", "d/e"] {
         for in_place in [false, true] {
             let mut edits = 0;
-            for number in 1.. {
+            for number in 1_usize.. {
                 let mut world = World::repository(build);
                 let apply = ready(&mut world);
                 let file = world.root.join(name);
@@ -298,7 +298,6 @@ fn copies_70_when_going_back_fails_everything_is_kept_and_named() {
     assert!(flag(&world.root, "-a"));
     let Outcome::RecoveryNeeded { journal, .. } = outcome else { panic!("{outcome:?}") };
     assert!(journal.exists());
-    drop(outcome);
     // Once the disk is well again, it is led back, and what is the person's is named.
     let finished = recover(&world.home, &root_id(), Recorded::Nothing).unwrap().unwrap();
     let stead_copies::Finished::Neither { rescue } = finished else { panic!("{finished:?}") };
