@@ -7,6 +7,7 @@
 mod apply;
 mod base;
 mod changes;
+mod diff;
 mod home;
 mod journal;
 mod layout;
@@ -17,6 +18,7 @@ mod snapshot;
 pub use apply::{Apply, Cause, Clash, Cleared, Conflict, Outcome, Refused, Request, Written};
 pub use base::{Base, IndexedFile};
 pub use changes::{Change, State, Unknown, changes};
+pub use diff::{DiffOptions, Diffed, ReadContent, Side, diff, headline};
 pub use home::Home;
 pub use journal::{Finished, Header, JournalError, Leftover, Rescue, leftovers};
 pub use layout::{Checkout, Layout, RootKind, Slot};
