@@ -94,11 +94,11 @@ pub fn headline(change: &Change) -> String {
         (Some(before), Some(after)) => {
             let changed =
                 if before.has_bytes_of(after) || before.is_folder() { "" } else { "changed " };
-            let mut line = format!("{changed}{} {path}", word(after));
+            let line = format!("{changed}{} {path}", word(after));
             if let (Some(old), Some(new)) = (before.mode(), after.mode())
                 && old != new
             {
-                line.push_str(&format!(": mode {old:o} becomes {new:o}"));
+                return format!("{line}: mode {old:o} becomes {new:o}");
             }
             line
         }
@@ -151,7 +151,7 @@ fn has_content(change: &Change) -> bool {
     !same && (is_file(&change.before) || is_file(&change.after))
 }
 
-fn size(state: &Option<State>) -> Option<u64> {
+fn size(state: Option<&State>) -> Option<u64> {
     match state {
         Some(State::File { size, .. }) => Some(*size),
         _ => None,
@@ -176,7 +176,7 @@ impl Writer<'_> {
     }
 
     fn content(&mut self, change: &Change, read: &mut ReadContent<'_>) -> io::Result<()> {
-        let (old, new) = (size(&change.before), size(&change.after));
+        let (old, new) = (size(change.before.as_ref()), size(change.after.as_ref()));
         if old.max(new) > Some(LARGEST) {
             return self.line(&format!("  too large to be shown: {}", sizes(old, new)));
         }

@@ -66,18 +66,17 @@ impl Planner<'_> {
         let mut ready: Vec<(&Change, Option<Here>, Indexed)> = Vec::new();
         let mut conflicts = Vec::new();
         for change in self.changes {
-            match self.compare(change, &by_path)? {
-                (Stand::Equal, _) => {}
-                (Stand::Clash(clash), _) => {
-                    conflicts.push(Conflict { path: change.path.clone(), clash });
-                }
-                (Stand::Ready, here) => match index_clash(self.root, entries.as_mut(), change)? {
-                    Some(clash) => conflicts.push(Conflict { path: change.path.clone(), clash }),
-                    None => {
-                        let indexed = entries.as_ref().and_then(|all| all.at(&change.path));
-                        ready.push((change, here, indexed));
-                    }
-                },
+            let (stand, here) = self.compare(change, &by_path)?;
+            let clash = match stand {
+                Stand::Equal => continue,
+                Stand::Clash(clash) => Some(clash),
+                Stand::Ready => index_clash(self.root, entries.as_mut(), change)?,
+            };
+            if let Some(clash) = clash {
+                conflicts.push(Conflict { path: change.path.clone(), clash });
+            } else {
+                let indexed = entries.as_ref().and_then(|all| all.at(&change.path));
+                ready.push((change, here, indexed));
             }
         }
         let kept = self.emptied(&mut ready, &mut conflicts)?;
@@ -171,7 +170,8 @@ impl Planner<'_> {
                     kept.push(change.path.clone());
                 }
                 (true, Some(_)) => {
-                    conflicts.push(Conflict { path: change.path.clone(), clash: Clash::Ancestor })
+                    let path = change.path.clone();
+                    conflicts.push(Conflict { path, clash: Clash::Ancestor });
                 }
             }
         }

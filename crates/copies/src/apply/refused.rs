@@ -54,8 +54,8 @@ pub enum Refused {
     /// P7: something else is checked out than at the review.
     #[error(
         "the checkout changed since the review: it was {}, it is {}",
-        said(reviewed),
-        said(now)
+        said(reviewed.as_ref()),
+        said(now.as_ref())
     )]
     CheckoutChanged {
         /// At the review.
@@ -124,7 +124,7 @@ pub enum Refused {
     Lock(#[from] LockError),
 }
 
-fn said(checkout: &Option<Checkout>) -> String {
+fn said(checkout: Option<&Checkout>) -> String {
     match checkout {
         None => "no repository".into(),
         Some(Checkout::Branch(name)) => {

@@ -216,8 +216,7 @@ impl Settler<'_> {
     /// Files, links and folders that are to come.
     fn bring(&mut self, one: &Move<'_>) -> Result<bool, TreeError> {
         match (one.from, one.to) {
-            (_, None) => Ok(true),
-            (Some(State::Folder { .. }), Some(State::Folder { .. })) => Ok(true),
+            (_, None) | (Some(State::Folder { .. }), Some(State::Folder { .. })) => Ok(true),
             (_, Some(State::Folder { mode })) => self.bring_folder(one, *mode),
             (from, Some(to)) => {
                 let here = self.here(&one.step.path)?;
@@ -383,5 +382,5 @@ fn free(path: PathBuf) -> PathBuf {
         name.push(format!(".{number}"));
         PathBuf::from(name)
     };
-    (2..).map(numbered).find(|path| !taken(path)).unwrap_or(path)
+    (2..=u32::MAX).map(numbered).find(|path| !taken(path)).unwrap_or(path)
 }

@@ -102,7 +102,7 @@ pub enum Outcome {
 #[derive(Debug)]
 #[must_use = "its outcome is to be recorded, then it is to be cleared"]
 pub struct Written {
-    apply: Apply,
+    apply: Box<Apply>,
     /// None when there was nothing to write.
     journal: Option<Journal>,
 }
@@ -120,7 +120,7 @@ impl Apply {
     /// Writes. Nothing at all happens when every path is as it is to be.
     pub fn write(mut self) -> Outcome {
         if self.plan.planned.is_empty() {
-            return Outcome::Written(Written { apply: self, journal: None });
+            return Outcome::Written(Written { apply: Box::new(self), journal: None });
         }
         let steps = self.plan.planned.iter().map(|planned| planned.step.clone()).collect();
         let journal = Journal::new(self.header.clone(), steps);
@@ -130,7 +130,10 @@ impl Apply {
             return Outcome::RolledBack { cause: error.into(), rescue: Rescue::default() };
         }
         match self.bring() {
-            Ok(()) => Outcome::Written(Written { apply: self, journal: Some(journal) }),
+            Ok(()) => {
+                let (apply, journal) = (Box::new(self), Some(journal));
+                Outcome::Written(Written { apply, journal })
+            }
             Err(cause) => self.back(&journal, cause),
         }
     }

@@ -15,7 +15,7 @@ use crate::kit::{World, assert_same, chmod, content, root_id, write};
 
 const CHILD: &str = "STEAD_COPIES_TEST_KILL";
 
-fn build(root: &Path) {
+pub(crate) fn build(root: &Path) {
     write(root, "a", "base\n");
     write(root, "gone", "base\n");
     write(root, "from-folder/deep/x", "base\n");
@@ -25,7 +25,7 @@ fn build(root: &Path) {
     symlink("a", root.join("link")).unwrap();
 }
 
-fn task(copy: &Path) {
+pub(crate) fn task(copy: &Path) {
     write(copy, "a", "task\n");
     fs::remove_file(copy.join("gone")).unwrap();
     fs::remove_dir_all(copy.join("from-folder")).unwrap();
@@ -159,7 +159,7 @@ fn recovered(folder: &Path, again: u64, case: &str) -> bool {
     assert!(!world.join("root/.git/index.lock").exists(), "{case}");
     for entry in fs::read_dir(world.join("root/.git")).unwrap() {
         let name = entry.unwrap().file_name();
-        assert!(!stead_files::is_temporary(&name), "{case}: {name:?}");
+        assert!(!stead_files::is_temporary(&name), "{case}: {}", name.display());
     }
     was_killed
 }

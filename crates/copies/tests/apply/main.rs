@@ -13,6 +13,8 @@ mod conflicts;
 mod crash;
 mod during;
 mod kit;
+mod power_cut;
 mod random;
 mod refusals;
+mod speed;
 mod written;

@@ -61,6 +61,19 @@ fn copies_55_without_review_on_a_read_slot_or_an_unknown_one_it_is_refused() {
 }
 
 #[test]
+fn field_apl_15_changes_in_a_read_slot_are_listed_and_never_applied() {
+    let mut world = World::repository(small);
+    world.layout.slots[0].access = Access::Read;
+    chmod(&world.copy.join("a.txt"), 0o755);
+    let snapshot = world.freeze();
+    let review = world.review(&snapshot);
+    let said: Vec<String> = review.changes.iter().map(stead_copies::headline).collect();
+    assert_eq!(said, ["file a.txt: mode 644 becomes 755"]);
+    let refused = world.refused();
+    assert!(matches!(refused, Refused::ReadOnly(_)), "{refused}");
+}
+
+#[test]
 fn copies_58_a_home_on_another_disk_is_refused_without_a_trace() {
     let mut world = edited();
     let elsewhere = tempfile::tempdir_in("/tmp").unwrap();
