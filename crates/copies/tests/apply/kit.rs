@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::rc::Rc;
 
 use stead_copies::{
     Apply, Base, Checkout, Clash, Home, IndexedFile, Layout, Outcome, Refused, Request, Review,
@@ -23,7 +24,9 @@ use tempfile::TempDir;
 
 /// A person's root and a task's copy of it.
 pub(crate) struct World {
-    pub(crate) folder: TempDir,
+    pub(crate) folder: Rc<TempDir>,
+    slot: SlotName,
+    root_id: RootId,
     pub(crate) home: Home,
     pub(crate) git: Git,
     pub(crate) root: PathBuf,
@@ -75,10 +78,37 @@ impl World {
 
     pub(crate) fn new(folder: TempDir, is_git: bool, build: impl Fn(&Path)) -> Self {
         let at = folder.path().canonicalize().unwrap();
-        let (root, home) = (at.join("root"), at.join("home"));
-        for made in [&root, &home, &at.join("user")] {
-            fs::create_dir(made).unwrap();
+        for made in ["root", "home", "user"] {
+            fs::create_dir(at.join(made)).unwrap();
         }
+        let mut world = Self::bare(Rc::new(folder), "root", slot(), root_id());
+        if is_git {
+            world.ok(&["init", "-q", "-b", "main"]);
+        }
+        build(&world.root);
+        if is_git {
+            world.ok(&["add", "-A"]);
+            world.ok(&["commit", "-q", "--allow-empty", "-m", "first"]);
+        }
+        world.admit();
+        world
+    }
+
+    /// A second root of the same task: a plain folder.
+    pub(crate) fn beside(&mut self, build: impl Fn(&Path)) -> Self {
+        fs::create_dir(self.folder.path().join("root-2")).unwrap();
+        let (slot, root) = (SlotName::parse("library"), RootId::parse("root-2"));
+        let mut other = Self::bare(Rc::clone(&self.folder), "root-2", slot.unwrap(), root.unwrap());
+        build(&other.root);
+        other.admit();
+        other.layout.slots.extend(self.layout.slots.clone());
+        self.layout.slots.clone_from(&other.layout.slots);
+        other
+    }
+
+    fn bare(folder: Rc<TempDir>, root: &str, slot: SlotName, root_id: RootId) -> Self {
+        let at = folder.path().canonicalize().unwrap();
+        let (root, home) = (at.join(root), at.join("home"));
         let environment: BTreeMap<OsString, OsString> = BTreeMap::from(
             [
                 ("PATH", std::env::var_os("PATH").unwrap()),
@@ -94,13 +124,13 @@ impl World {
         let git = Git::find(&environment).unwrap();
         let home = Home::new(home);
         let session = SessionId::parse("session").unwrap();
-        let copy = home.copy(&session, TaskId(1), &slot());
+        let copy = home.copy(&session, TaskId(1), &slot);
         let layout = Layout {
             version: 1,
             session,
             task: TaskId(1),
             admitted: Timestamp(0),
-            primary: slot(),
+            primary: slot.clone(),
             slots: Vec::new(),
         };
         let base = Base {
@@ -110,18 +140,8 @@ impl World {
             nested: Vec::new(),
             left_out: Vec::new(),
         };
-        let mut world =
-            Self { folder, home, git, root, copy, layout, base, environment, applies: 0 };
-        if is_git {
-            world.ok(&["init", "-q", "-b", "main"]);
-        }
-        build(&world.root);
-        if is_git {
-            world.ok(&["add", "-A"]);
-            world.ok(&["commit", "-q", "--allow-empty", "-m", "first"]);
-        }
-        world.admit();
-        world
+        let applies = 0;
+        Self { folder, slot, root_id, home, git, root, copy, layout, base, environment, applies }
     }
 
     /// Makes the copy and its base from what the root is now.
@@ -146,8 +166,8 @@ impl World {
             },
         };
         self.layout.slots = vec![Slot {
-            slot: slot(),
-            root: root_id(),
+            slot: self.slot.clone(),
+            root: self.root_id.clone(),
             access: Access::Write,
             source: AbsoluteDir::new(&self.root).unwrap(),
             identity,
@@ -203,18 +223,20 @@ impl World {
 
     pub(crate) fn review(&self, snapshot: &Snapshot) -> Review {
         let checkout = self.found().map(|found| Checkout::of(&found.head));
-        Review::new(&self.home, &self.layout, &slot(), &self.base, snapshot, checkout, 0).unwrap()
+        Review::new(&self.home, &self.layout, &self.slot, &self.base, snapshot, checkout, 0)
+            .unwrap()
     }
 
     pub(crate) fn check(&mut self, snapshot: &Snapshot, review: &Review) -> Result<Apply, Refused> {
         self.applies += 1;
-        let apply = RequestId::parse(&format!("apply-{}", self.applies)).unwrap();
+        let apply = format!("apply-{}-{}", self.slot.as_str(), self.applies);
+        let apply = RequestId::parse(&apply).unwrap();
         Apply::check(&Request {
             home: &self.home,
             git: &self.git,
             apply: &apply,
             layout: &self.layout,
-            slot: &slot(),
+            slot: &self.slot,
             base: &self.base,
             snapshot,
             review,

@@ -189,6 +189,23 @@ fn copies_64_an_explicit_apply_may_go_to_main() {
     assert_eq!(world.apply(), ["a.txt"], "a detached commit is a checkout like any other");
 }
 
+#[test]
+fn copies_66_of_two_roots_the_second_may_be_refused() {
+    let mut app = World::repository(small);
+    let mut library = app.beside(small);
+    for world in [&app, &library] {
+        write(&world.copy, "a.txt", "task\n");
+        write(&world.copy, "new", "task\n");
+    }
+    write(&library.root, "a.txt", "mine\n");
+    assert_eq!(app.apply(), ["a.txt", "new"]);
+    let applied = everything(&app.root);
+    assert_eq!(library.conflicts().len(), 1);
+    assert_eq!(everything(&app.root), applied, "the first stays applied");
+    write(&library.root, "a.txt", "one\n");
+    assert_eq!(library.apply(), ["a.txt", "new"]);
+}
+
 fn many_kinds(root: &Path) {
     small(root);
     write(root, "mode", "x");
