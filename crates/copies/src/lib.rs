@@ -15,7 +15,9 @@ mod recover;
 mod review;
 mod snapshot;
 
-pub use apply::{Apply, Cause, Clash, Cleared, Conflict, Outcome, Refused, Request, Written};
+pub use apply::{
+    Apply, ApplyRefused, ApplyRequest, Cause, Clash, Cleared, Conflict, Outcome, Written,
+};
 pub use base::{Base, IndexedFile};
 pub use changes::{Change, State, Unknown, changes};
 pub use diff::{DiffOptions, Diffed, ReadContent, Side, diff, headline};

@@ -14,7 +14,7 @@ use crate::review::names;
 
 /// Why an apply was refused. Nothing at the destination was written, not even a time.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum ApplyRefused {
     /// The layout has no such slot.
     #[error("the task has no slot {slot}; it has {}", names(valid))]
     UnknownSlot {
@@ -151,7 +151,7 @@ fn paths(conflicts: &[Conflict]) -> String {
     text.join(", ") + verb
 }
 
-impl Refused {
+impl ApplyRefused {
     /// What the faces answer.
     pub fn refusal(&self) -> Refusal {
         let (kind, hint) = self.kind_and_hint();

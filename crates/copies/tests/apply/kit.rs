@@ -10,8 +10,8 @@ use std::process::Command;
 use std::rc::Rc;
 
 use stead_copies::{
-    Apply, Base, Checkout, Clash, Home, IndexedFile, Layout, Outcome, Refused, Request, Review,
-    RootKind, Slot, Snapshot, Written,
+    Apply, ApplyRefused, ApplyRequest, Base, Checkout, Clash, Home, IndexedFile, Layout, Outcome,
+    Review, RootKind, Slot, Snapshot, Written,
 };
 use stead_core::id::{RequestId, RootId, SessionId, SlotName, TaskId, Timestamp};
 use stead_core::layout::{AbsoluteDir, Access, RootIdentity};
@@ -227,11 +227,15 @@ impl World {
             .unwrap()
     }
 
-    pub(crate) fn check(&mut self, snapshot: &Snapshot, review: &Review) -> Result<Apply, Refused> {
+    pub(crate) fn check(
+        &mut self,
+        snapshot: &Snapshot,
+        review: &Review,
+    ) -> Result<Apply, ApplyRefused> {
         self.applies += 1;
         let apply = format!("apply-{}-{}", self.slot.as_str(), self.applies);
         let apply = RequestId::parse(&apply).unwrap();
-        Apply::check(&Request {
+        Apply::check(&ApplyRequest {
             home: &self.home,
             git: &self.git,
             apply: &apply,
@@ -244,7 +248,7 @@ impl World {
     }
 
     /// Reviews and checks what the copy is now.
-    pub(crate) fn ready(&mut self) -> Result<Apply, Refused> {
+    pub(crate) fn ready(&mut self) -> Result<Apply, ApplyRefused> {
         let snapshot = self.freeze();
         let review = self.review(&snapshot);
         self.check(&snapshot, &review)
@@ -264,7 +268,7 @@ impl World {
     }
 
     /// Demands that an apply is refused without any trace; gives the refusal.
-    pub(crate) fn refused(&mut self) -> Refused {
+    pub(crate) fn refused(&mut self) -> ApplyRefused {
         let before = everything(&self.root);
         let refused = self.ready().unwrap_err();
         assert_eq!(everything(&self.root), before, "{refused}");
@@ -275,7 +279,7 @@ impl World {
     /// The conflicts of a refusal.
     pub(crate) fn conflicts(&mut self) -> Vec<(String, Clash)> {
         match self.refused() {
-            Refused::Conflicts(found) => {
+            ApplyRefused::Conflicts(found) => {
                 found.into_iter().map(|one| (one.path.to_string(), one.clash)).collect()
             }
             other => panic!("{other}"),

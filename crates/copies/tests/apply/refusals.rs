@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use stead_copies::{Checkout, Refused};
+use stead_copies::{ApplyRefused, Checkout};
 use stead_core::id::SlotName;
 use stead_core::layout::Access;
 use stead_core::refusal::RefusalKind;
@@ -33,18 +33,18 @@ fn copies_55_without_review_on_a_read_slot_or_an_unknown_one_it_is_refused() {
     write(&world.copy, "a.txt", "later\n");
     let later = world.freeze();
     let refused = world.check(&later, &review).unwrap_err();
-    assert!(matches!(refused, Refused::NotReviewed(_)), "{refused}");
+    assert!(matches!(refused, ApplyRefused::NotReviewed(_)), "{refused}");
     let mut other = review.clone();
     other.digest = later.digest;
     let refused = world.check(&snapshot, &other).unwrap_err();
-    assert!(matches!(refused, Refused::NotReviewed(_)), "{refused}");
+    assert!(matches!(refused, ApplyRefused::NotReviewed(_)), "{refused}");
     assert_eq!(refused.refusal().kind, RefusalKind::WrongState);
 
     world.layout.slots[0].access = Access::Read;
     let review = world.review(&snapshot);
     assert_eq!(review.access, Access::Read, "it can be reviewed");
     let refused = world.check(&snapshot, &review).unwrap_err();
-    assert!(matches!(refused, Refused::ReadOnly(_)), "{refused}");
+    assert!(matches!(refused, ApplyRefused::ReadOnly(_)), "{refused}");
     world.layout.slots[0].access = Access::Write;
     world.layout.slots[0].slot = SlotName::parse("library").unwrap();
     let refused = world.check(&snapshot, &review).unwrap_err();
@@ -52,11 +52,11 @@ fn copies_55_without_review_on_a_read_slot_or_an_unknown_one_it_is_refused() {
     world.layout.slots[0].slot = slot();
     world.layout.version = 0;
     let refused = world.check(&snapshot, &review).unwrap_err();
-    assert!(matches!(refused, Refused::Version(0)), "{refused}");
+    assert!(matches!(refused, ApplyRefused::Version(0)), "{refused}");
     world.layout.version = 1;
     fs::rename(&world.copy, world.folder.path().join("moved")).unwrap();
     let refused = world.check(&snapshot, &review).unwrap_err();
-    assert!(matches!(refused, Refused::NotOurs(_)), "{refused}");
+    assert!(matches!(refused, ApplyRefused::NotOurs(_)), "{refused}");
     assert_eq!(everything(&world.root), before);
 }
 
@@ -70,7 +70,7 @@ fn field_apl_15_changes_in_a_read_slot_are_listed_and_never_applied() {
     let said: Vec<String> = review.changes.iter().map(stead_copies::headline).collect();
     assert_eq!(said, ["file a.txt: mode 644 becomes 755"]);
     let refused = world.refused();
-    assert!(matches!(refused, Refused::ReadOnly(_)), "{refused}");
+    assert!(matches!(refused, ApplyRefused::ReadOnly(_)), "{refused}");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn copies_58_a_home_on_another_disk_is_refused_without_a_trace() {
     world.home = stead_copies::Home::new(at.join("home"));
     world.copy = world.home.copy(&world.layout.session, world.layout.task, &slot());
     let refused = world.refused();
-    assert!(matches!(refused, Refused::OtherDevice { .. }), "{refused}");
+    assert!(matches!(refused, ApplyRefused::OtherDevice { .. }), "{refused}");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn copies_63_a_moved_checkout_or_an_operation_in_progress_is_refused() {
     world.ok(&["checkout", "-q", "-b", "other"]);
     let before = everything(&world.root);
     match world.check(&snapshot, &review).unwrap_err() {
-        Refused::CheckoutChanged { reviewed, now } => {
+        ApplyRefused::CheckoutChanged { reviewed, now } => {
             assert_eq!(reviewed, Some(Checkout::Branch("refs/heads/main".into())));
             assert_eq!(now, Some(Checkout::Branch("refs/heads/other".into())));
         }
@@ -108,12 +108,12 @@ fn copies_63_a_moved_checkout_or_an_operation_in_progress_is_refused() {
     assert_eq!(everything(&world.root), before);
     world.ok(&["checkout", "-q", "--detach"]);
     let refused = world.check(&snapshot, &review).unwrap_err();
-    assert!(matches!(refused, Refused::CheckoutChanged { .. }), "{refused}");
+    assert!(matches!(refused, ApplyRefused::CheckoutChanged { .. }), "{refused}");
     // A detached commit is held to that very commit.
     let review = world.review(&snapshot);
     world.ok(&["commit", "-q", "--allow-empty", "-m", "on"]);
     let refused = world.check(&snapshot, &review).unwrap_err();
-    assert!(matches!(refused, Refused::CheckoutChanged { .. }), "{refused}");
+    assert!(matches!(refused, ApplyRefused::CheckoutChanged { .. }), "{refused}");
     // The branch's commit may move.
     world.ok(&["checkout", "-q", "main"]);
     let review = world.review(&snapshot);
@@ -123,7 +123,7 @@ fn copies_63_a_moved_checkout_or_an_operation_in_progress_is_refused() {
     for mark in ["MERGE_HEAD", "BISECT_LOG", "rebase-merge/head-name"] {
         write(&world.root.join(".git"), mark, "x");
         let refused = world.refused();
-        assert!(matches!(refused, Refused::InProgress { .. }), "{mark}: {refused}");
+        assert!(matches!(refused, ApplyRefused::InProgress { .. }), "{mark}: {refused}");
         let top = world.root.join(".git").join(mark.split('/').next().unwrap());
         let _ = fs::remove_file(&top);
         let _ = fs::remove_dir_all(&top);
@@ -132,7 +132,7 @@ fn copies_63_a_moved_checkout_or_an_operation_in_progress_is_refused() {
     fs::write(&lock, "").unwrap();
     let before = everything(&world.root);
     let refused = world.ready().unwrap_err();
-    assert!(matches!(refused, Refused::IndexLocked(_)), "{refused}");
+    assert!(matches!(refused, ApplyRefused::IndexLocked(_)), "{refused}");
     assert_eq!(everything(&world.root), before);
 }
 
@@ -157,7 +157,7 @@ fn another_folder_at_the_path_is_refused() {
     let moved = world.folder.path().canonicalize().unwrap().join("moved");
     fs::rename(&world.root, &moved).unwrap();
     let is_changed = |world: &mut World| match world.check(&snapshot, &review).unwrap_err() {
-        Refused::DestinationChanged { why, .. } => why,
+        ApplyRefused::DestinationChanged { why, .. } => why,
         other => panic!("{other}"),
     };
     assert_eq!(is_changed(&mut world), "it is not there");
@@ -177,7 +177,7 @@ fn a_plain_folder_that_became_a_repository_is_another_checkout() {
     let review = world.review(&snapshot);
     world.ok(&["init", "-q"]);
     let refused = world.check(&snapshot, &review).unwrap_err();
-    assert!(matches!(refused, Refused::CheckoutChanged { .. }), "{refused}");
+    assert!(matches!(refused, ApplyRefused::CheckoutChanged { .. }), "{refused}");
 }
 
 #[test]
@@ -185,12 +185,12 @@ fn what_cannot_be_carried_is_refused() {
     let mut world = edited();
     fs::hard_link(world.root.join("a.txt"), world.root.join("other name")).unwrap();
     let refused = world.refused();
-    assert!(matches!(refused, Refused::Unsupported { .. }), "{refused}");
+    assert!(matches!(refused, ApplyRefused::Unsupported { .. }), "{refused}");
     fs::remove_file(world.root.join("other name")).unwrap();
     let made = Command::new("mkfifo").arg(world.copy.join("pipe")).status().unwrap();
     assert!(made.success());
     let refused = world.refused();
-    assert!(matches!(refused, Refused::Unsupported { .. }), "{refused}");
+    assert!(matches!(refused, ApplyRefused::Unsupported { .. }), "{refused}");
     fs::remove_file(world.copy.join("pipe")).unwrap();
     // An access control list, in the form in which the kernel keeps it: a named user may read.
     let acl: Vec<u8> = [
@@ -208,7 +208,7 @@ fn what_cannot_be_carried_is_refused() {
         return stead_testkit::skip("what_cannot_be_carried_is_refused", "no ACLs here");
     }
     let refused = world.refused();
-    assert!(matches!(refused, Refused::Unsupported { .. }), "{refused}");
+    assert!(matches!(refused, ApplyRefused::Unsupported { .. }), "{refused}");
 }
 
 #[test]
@@ -220,7 +220,7 @@ fn paths_into_git_and_contents_that_are_missing_are_refused() {
     let body = stead_store::Body::new("task");
     fs::remove_file(world.home.blobs().path(&body.digest())).unwrap();
     let refused = world.check(&snapshot, &review).unwrap_err();
-    assert!(matches!(refused, Refused::Missing(_)), "{refused}");
+    assert!(matches!(refused, ApplyRefused::Missing(_)), "{refused}");
     let mut entries = snapshot.manifest.clone().into_entries();
     let at = entries.iter().position(|entry| entry.path.to_string() == "d/new").unwrap();
     entries[at].path = crate::kit::path("d/.GIT");
@@ -229,7 +229,7 @@ fn paths_into_git_and_contents_that_are_missing_are_refused() {
     snapshot.manifest = stead_files::Manifest::new(snapshot.manifest.taken(), entries).unwrap();
     let review = world.review(&snapshot);
     let refused = world.check(&snapshot, &review).unwrap_err();
-    assert!(matches!(refused, Refused::Unsafe(_)), "{refused}");
+    assert!(matches!(refused, ApplyRefused::Unsafe(_)), "{refused}");
 }
 
 #[test]
@@ -237,7 +237,7 @@ fn two_applies_to_one_root_exclude_each_other() {
     let mut world = edited();
     let first = world.ready().unwrap();
     let refused = world.ready().unwrap_err();
-    assert!(matches!(refused, Refused::Busy(Some(_))), "{refused}");
+    assert!(matches!(refused, ApplyRefused::Busy(Some(_))), "{refused}");
     drop(first);
     world.apply();
 }
@@ -291,7 +291,7 @@ fn writes_to_small_and_closed_disks() {
     // Not enough from the first.
     write(&world.root, &filler, vec![1_u8; 12 << 20]);
     let refused = world.check(&snapshot, &review).unwrap_err();
-    assert!(matches!(refused, Refused::NoSpace { .. }) && refused.is_place(), "{refused}");
+    assert!(matches!(refused, ApplyRefused::NoSpace { .. }) && refused.is_place(), "{refused}");
     // Full only once it writes.
     fs::remove_file(&filler).unwrap();
     let apply = world.check(&snapshot, &review).unwrap();
@@ -342,7 +342,7 @@ fn writes_as_a_plain_user() {
     write(&world.copy, "d/new", "task");
     chmod(&world.copy.join("d"), 0o555);
     let refused = world.refused();
-    assert!(matches!(refused, Refused::Place(_)) && refused.is_place(), "{refused}");
+    assert!(matches!(refused, ApplyRefused::Place(_)) && refused.is_place(), "{refused}");
     chmod(&world.root.join("d"), 0o755);
     chmod(&world.copy.join("d"), 0o755);
 }
