@@ -15,13 +15,13 @@ use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
 
-use crate::command::Order;
+use crate::command::{Order, Raw};
 use crate::group::{self, GIVE_UP};
 use crate::identity::{ProcessIdentity, Stat, from_pid};
 use crate::log::Log;
 use crate::run::{Ended, How, timespec};
 use crate::system;
-use crate::wire::{self, Packet, Part, Refusal, Report, Wish};
+use crate::wire::{self, Part, Refusal, Report, Wish};
 
 /// How long the descendants of a command that ended by itself may go on, and its output be read.
 const LEAK_GRACE: Duration = Duration::from_millis(100);
@@ -49,30 +49,49 @@ pub(crate) struct Inherited {
     pub(crate) spawner: OwnedFd,
     /// Readable when a child has changed.
     pub(crate) children: OwnedFd,
-    /// The run's socket, whose other end the engine has.
-    pub(crate) engine: OwnedFd,
+    /// Where the one request comes from that this supervisor serves, with the run's socket, whose
+    /// other end the engine has, as its first descriptor.
+    pub(crate) requests: OwnedFd,
 }
 
-/// Serves one run from its request to its end; gives the exit code.
-pub(crate) fn supervise(packet: Packet, inherited: Inherited) -> i32 {
-    let prepared = enter().and_then(|()| packet.into_order());
+/// Waits for a request and serves its run to the end; gives the exit code.
+pub(crate) fn supervise(inherited: Inherited) -> i32 {
+    let Inherited { spawner, children, requests } = inherited;
+    let prepared = Prepared::new();
+    // The spawner needs nobody any more, or it is gone.
+    let Ok(Some(mut packet)) = wire::receive(&requests) else { return DONE };
+    drop(requests);
+    if packet.fds.is_empty() {
+        // They were lost on the way: too many are open here. The spawner closes the run's socket.
+        return DONE;
+    }
+    let engine = packet.fds.remove(0);
     let started = prepared
+        .and_then(|prepared| Ok((prepared, packet.into_order()?)))
         .map_err(|error| Refusal::new(Part::Supervisor, &error))
-        .and_then(|(order, held)| Ok((start(&order)?, order, held)));
-    let ((leader, output, log), order, held) = match started {
+        .and_then(|(prepared, (order, held))| {
+            let (log, leader) = prepared.start(&order)?;
+            Ok((leader, log, prepared, order, held))
+        });
+    let (leader, log, prepared, order, held) = match started {
         Ok(started) => started,
         Err(refusal) => {
             // An engine that is gone needs no refusal.
-            let _ = wire::send(&inherited.engine, &Report::Refused(refusal));
+            let _ = wire::send(&engine, &Report::Refused(refusal));
             return DONE;
         }
     };
+    let Prepared { null, read, write, buffer } = prepared;
+    // What the command has is not to be held here, so that the end of its output is seen.
+    drop((null, write));
     let mut watch = Watch {
-        inherited,
+        spawner,
+        children,
+        engine,
         leader,
-        output: Some(output),
+        output: Some(read),
         log,
-        buffer: vec![0; PIPE_SIZE],
+        buffer,
         grace: order.grace,
         status: None,
         cause: None,
@@ -88,52 +107,56 @@ pub(crate) fn supervise(packet: Packet, inherited: Inherited) -> i32 {
     watch.finish(held)
 }
 
-fn enter() -> io::Result<()> {
-    rustix::process::setsid()?;
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    // For those who look at the list of processes.
-    let _ = rustix::thread::set_name(c"stead-run");
-    Ok(())
+/// What can be done for a run before it is asked for.
+struct Prepared {
+    null: File,
+    read: File,
+    write: OwnedFd,
+    buffer: Vec<u8>,
 }
 
-type Started = (Pid, File, Log);
+impl Prepared {
+    fn new() -> io::Result<Self> {
+        rustix::process::setsid()?;
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        // For those who look at the list of processes.
+        let _ = rustix::thread::set_name(c"stead-run");
+        let null = File::open("/dev/null")?;
+        let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::fs::fcntl_setfl(&read, OFlags::NONBLOCK)?;
+        Ok(Self { null, read: File::from(read), write, buffer: vec![0; PIPE_SIZE] })
+    }
 
-fn start(order: &Order) -> Result<Started, Refusal> {
-    let part = |part| move |error: io::Error| Refusal::new(part, &error);
-    let log = Log::create(&path(&order.log), order.log_limit).map_err(part(Part::Log))?;
-    // The supervisor serves this one command, so its own directory may be the command's.
-    std::env::set_current_dir(path(&order.directory)).map_err(part(Part::Directory))?;
-    let program = find(order).map_err(part(Part::Lookup))?;
-    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
-        .map_err(|error| Refusal::new(Part::Supervisor, &error.into()))?;
-    rustix::fs::fcntl_setfl(&read, OFlags::NONBLOCK)
-        .map_err(|error| Refusal::new(Part::Supervisor, &error.into()))?;
-    let null = File::open("/dev/null").map_err(part(Part::Supervisor))?;
-    let mut arguments = vec![text(&order.program)];
-    arguments.extend(order.arguments.iter().map(text));
-    let environment: Vec<_> = order
-        .environment
-        .iter()
-        .map(|(name, value)| {
-            let mut pair = name.to_os_string();
-            pair.push("=");
-            pair.push(value.to_os_string());
-            zero_ended(&pair)
-        })
-        .collect();
-    let stdio = [null.as_fd(), write.as_fd(), write.as_fd()];
-    let leader = system::launch(&zero_ended(program.as_os_str()), &arguments, &environment, stdio)
-        .map_err(part(Part::Program))?;
-    // Nothing of the command's is to be held by the one who watches it.
-    let _ = std::env::set_current_dir("/");
-    Ok((leader, File::from(read), log))
+    fn start(&self, order: &Order) -> Result<(Log, Pid), Refusal> {
+        let part = |part| move |error: io::Error| Refusal::new(part, &error);
+        let log = Log::create(&path(&order.log), order.log_limit).map_err(part(Part::Log))?;
+        // The supervisor serves this one command, so its own directory may be the command's.
+        std::env::set_current_dir(path(&order.directory)).map_err(part(Part::Directory))?;
+        let program = zero_ended(find(order).map_err(part(Part::Lookup))?.as_os_str());
+        let mut arguments = vec![text(&order.program)];
+        arguments.extend(order.arguments.iter().map(text));
+        let environment: Vec<_> = order.environment.iter().map(variable).collect();
+        let stdio = [self.null.as_fd(), self.write.as_fd(), self.write.as_fd()];
+        let leader = system::launch(&program, &arguments, &environment, stdio)
+            .map_err(part(Part::Program))?;
+        // Nothing of the command's is to be held by the one who watches it.
+        let _ = std::env::set_current_dir("/");
+        Ok((log, leader))
+    }
 }
 
-fn path(raw: &crate::command::Raw) -> PathBuf {
+fn variable((name, value): &(Raw, Raw)) -> CString {
+    let mut pair = name.to_os_string();
+    pair.push("=");
+    pair.push(value.to_os_string());
+    zero_ended(&pair)
+}
+
+fn path(raw: &Raw) -> PathBuf {
     raw.to_os_string().into()
 }
 
-fn text(raw: &crate::command::Raw) -> CString {
+fn text(raw: &Raw) -> CString {
     zero_ended(&raw.to_os_string())
 }
 
@@ -184,7 +207,9 @@ enum Phase {
 }
 
 struct Watch {
-    inherited: Inherited,
+    spawner: OwnedFd,
+    children: OwnedFd,
+    engine: OwnedFd,
     leader: Pid,
     output: Option<File>,
     log: Log,
@@ -204,7 +229,7 @@ struct Watch {
 impl Watch {
     fn announce(&mut self) {
         let said = ProcessIdentity::of(from_pid(self.leader))
-            .and_then(|leader| wire::send(&self.inherited.engine, &Report::Started(leader)));
+            .and_then(|leader| wire::send(&self.engine, &Report::Started(leader)));
         if said.is_err() {
             self.engine_gone = true;
             self.end(How::Stopped);
@@ -296,7 +321,7 @@ impl Watch {
             Phase::Killing { next, .. } => Some(next),
         };
         let limit = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
-        let Inherited { spawner, children, engine } = &self.inherited;
+        let Self { spawner, children, engine, .. } = self;
         // The descriptors of the gone stay readable and would wake us for ever.
         let mut fds = vec![PollFd::new(children, PollFlags::IN)];
         if !self.engine_gone {
@@ -335,7 +360,7 @@ impl Watch {
     }
 
     fn hear(&mut self) {
-        let wish = wire::receive(&self.inherited.engine).ok().flatten();
+        let wish = wire::receive(&self.engine).ok().flatten();
         if wish.is_none() {
             self.engine_gone = true;
         }
@@ -396,7 +421,7 @@ impl Watch {
         let ended = Ended { how, survivors, survivor_count, left, bytes, omitted };
         // Whoever hears of the end finds the lock free.
         drop(held);
-        let _ = wire::send(&self.inherited.engine, &Report::Ended(ended));
+        let _ = wire::send(&self.engine, &Report::Ended(ended));
         code
     }
 }

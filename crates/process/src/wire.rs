@@ -106,6 +106,12 @@ pub(crate) fn send_request(
     send_bytes(socket, &outside, &fds)
 }
 
+/// Passes a packet on as it came.
+pub(crate) fn forward(socket: impl AsFd, packet: &Packet) -> io::Result<()> {
+    let fds: Vec<_> = packet.fds.iter().map(AsFd::as_fd).collect();
+    send_bytes(socket.as_fd(), &packet.bytes, &fds)
+}
+
 fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
@@ -153,7 +159,10 @@ impl Packet {
 
 /// The next packet, or `None` when the other end is closed. Blocks unless the packet is there.
 pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Packet>> {
-    let mut bytes = vec![0; LONGEST];
+    let mut bytes = vec![0; next_length(&socket)?];
+    if bytes.is_empty() {
+        return Ok(None);
+    }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let length = loop {
@@ -164,9 +173,7 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Packet>> {
             RecvFlags::CMSG_CLOEXEC,
         ) {
             Ok(message) => break message.bytes,
-            // A reset says once that the other end was closed with something of ours unread; what
-            // it had sent before is still to be read.
-            Err(Errno::INTR | Errno::CONNRESET) => {}
+            Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     };
@@ -180,4 +187,20 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Packet>> {
         .collect();
     bytes.truncate(length);
     Ok((length > 0).then_some(Packet { bytes, fds }))
+}
+
+/// How long the next packet is; 0 when the other end is closed. To ask costs less than a buffer for
+/// the longest would, whose pages a forked process has to copy.
+fn next_length(socket: impl AsFd) -> io::Result<usize> {
+    loop {
+        let mut beginning = [0_u8; 1];
+        let flags = RecvFlags::PEEK | RecvFlags::TRUNC;
+        match rustix::net::recv(&socket, &mut beginning, flags) {
+            Ok((_, length)) => return Ok(length),
+            // A reset says once that the other end was closed with something of ours unread; what
+            // it had sent before is still to be read.
+            Err(Errno::INTR | Errno::CONNRESET) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
