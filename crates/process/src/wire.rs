@@ -15,7 +15,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::command::Order;
+use crate::command::{Command, Order};
 use crate::identity::ProcessIdentity;
 use crate::run::Ended;
 
@@ -139,21 +139,22 @@ impl Packet {
         Ok(serde_json::from_slice(&self.bytes)?)
     }
 
-    /// The order within, and the descriptor to hold.
-    pub(crate) fn into_order(mut self) -> io::Result<(Order, Option<OwnedFd>)> {
+    /// The command that is asked for, with the descriptor to hold.
+    pub(crate) fn into_command(mut self) -> io::Result<Command> {
         let request: Request = self.parse()?;
         // A descriptor that got lost on the way (too many are open here) must not be forgotten: it
         // is a lock that somebody relies on.
         let held = if request.holds { Some(self.fds.pop().ok_or(Errno::MFILE)?) } else { None };
         if let Some(order) = request.inline {
-            return Ok((order, held));
+            return Ok(order.into_command(held));
         }
         let mut file = File::from(self.fds.pop().ok_or(Errno::MFILE)?);
         let mut bytes = Vec::new();
         file.rewind()?;
         file.read_to_end(&mut bytes)?;
         let request: Request = serde_json::from_slice(&bytes)?;
-        Ok((request.inline.ok_or(io::ErrorKind::InvalidData)?, held))
+        let order = request.inline.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(order.into_command(held))
     }
 }
 
