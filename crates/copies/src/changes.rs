@@ -167,7 +167,7 @@ mod tests {
     fn base_of(entries: Vec<Entry>) -> Base {
         Base {
             commit: None,
-            rules: Rules::default(),
+            rules: crate::Rules::default(),
             manifest: manifest(entries),
             index: Vec::new(),
             ignored: Vec::new(),
