@@ -171,12 +171,14 @@ mod tests {
             ignored: Vec::new(),
             nested: Vec::new(),
             left_out: Vec::new(),
+            commit: None,
+            rules: crate::Rules::default(),
         }
     }
 
     fn snapshot_of(entries: Vec<Entry>) -> Snapshot {
         let manifest = manifest(entries);
-        Snapshot { digest: manifest.digest(), manifest, beside: Vec::new() }
+        Snapshot { digest: manifest.digest(), manifest, beside: Vec::new(), commits: None }
     }
 
     fn entry(at: &str, mode: u16, node: Node) -> Entry {

@@ -6,6 +6,9 @@ use stead_core::id::{RootId, SessionId, SlotName, TaskId};
 use stead_store::Blobs;
 
 /// A home, as far as copies are concerned. Makes nothing by itself.
+///
+/// No name that stead gives here can be a slot's: those begin with a letter or a digit, and
+/// stead's own files in a task's folder with a dot. So no slot name is reserved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Home(PathBuf);
 
@@ -20,14 +23,25 @@ impl Home {
         &self.0
     }
 
-    /// The depot of one root: object files that its copies' Git directories borrow from.
+    /// Every root's depot.
+    pub fn depots(&self) -> PathBuf {
+        self.0.join("objects")
+    }
+
+    /// The depot of one root: a bare repository without refs, whose object files its copies' Git
+    /// directories borrow from.
     pub fn depot(&self, root: &RootId) -> PathBuf {
-        self.0.join("objects").join(root.as_str())
+        self.depots().join(root.as_str())
+    }
+
+    /// The tasks' folders, by session.
+    pub fn copies(&self) -> PathBuf {
+        self.0.join("copies")
     }
 
     /// The folder of one task: the layout file, and one copy for each slot.
     pub fn task(&self, session: &SessionId, task: TaskId) -> PathBuf {
-        self.0.join("copies").join(session.as_str()).join(task.to_string())
+        self.copies().join(session.as_str()).join(task.to_string())
     }
 
     /// The private copy of one slot.
@@ -37,7 +51,7 @@ impl Home {
 
     /// Where copies are made before they are renamed to their task's folder as a whole.
     pub fn staging(&self) -> PathBuf {
-        self.0.join("copies/.staging")
+        self.copies().join(".staging")
     }
 
     /// What was removed but could be wanted back.

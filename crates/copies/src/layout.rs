@@ -1,10 +1,22 @@
 //! The layout file: stead's record beside a task's copies.
 
-use std::path::PathBuf;
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use stead_core::id::{Digest, RootId, SessionId, SlotName, TaskId, Timestamp};
 use stead_core::layout::{AbsoluteDir, Access, RootIdentity};
+use stead_git::Head;
+
+use crate::error::CopyError;
+use crate::home::Home;
+
+/// The name of the layout file in a task's folder; no slot can have it.
+pub(crate) const LAYOUT_FILE: &str = ".layout.json";
+
+/// The form that this program writes and the newest that it reads.
+pub(crate) const LAYOUT_VERSION: u32 = 1;
 
 /// What a task may use: its copies, and where each came from. Written once, at admission; what
 /// changes later (the base, after an apply) is in the log.
@@ -66,4 +78,59 @@ pub enum Checkout {
     Branch(String),
     /// A commit, by its object id.
     Detached(String),
+}
+
+impl Checkout {
+    /// What a work tree has checked out. A branch whose name is no text is told apart by its bytes.
+    pub fn of(head: &Head) -> Self {
+        match head {
+            Head::Branch { name, .. } => Self::Branch(match name.to_str() {
+                Some(name) => name.to_owned(),
+                None => name.as_encoded_bytes().escape_ascii().to_string(),
+            }),
+            Head::Detached(commit) => Self::Detached(commit.to_string()),
+        }
+    }
+}
+
+impl Layout {
+    /// The layout of a task; none where it has no copies.
+    ///
+    /// # Errors
+    /// [`CopyError::Layout`] when the file is there and cannot be read as one: damaged, or from a
+    /// newer program.
+    pub fn load(home: &Home, session: &SessionId, task: TaskId) -> Result<Option<Self>, CopyError> {
+        Self::load_from(&home.task(session, task))
+    }
+
+    /// The layout beside the copies in `folder`.
+    pub(crate) fn load_from(folder: &Path) -> Result<Option<Self>, CopyError> {
+        let path = folder.join(LAYOUT_FILE);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(CopyError::system("read", &path, error)),
+        };
+        let refused = |reason: String| CopyError::Layout { path: path.clone(), reason };
+        // The version first: what a newer program added is no reason to call the file damaged.
+        let form: Form = serde_json::from_slice(&bytes).map_err(|e| refused(e.to_string()))?;
+        if form.version > LAYOUT_VERSION {
+            return Err(refused(format!("it has version {}", form.version)));
+        }
+        serde_json::from_slice(&bytes).map(Some).map_err(|e| refused(e.to_string()))
+    }
+
+    /// The slot of that name.
+    pub fn slot(&self, name: &SlotName) -> Option<&Slot> {
+        self.slots.iter().find(|slot| slot.slot == *name)
+    }
+}
+
+#[derive(Deserialize)]
+struct Form {
+    version: u32,
 }

@@ -41,8 +41,8 @@ pub struct ChangedSetting {
 }
 
 impl Repository {
-    /// Writes `config` into `git_directory`, the Git directory of a copy whose work tree is `copy`:
-    /// the bytes of this repository's own settings, those of this one worktree behind them, and
+    /// Writes `config` into `git_directory`, the Git directory of a copy whose work tree will be at
+    /// `copy` when it is complete, and the directory itself at its `.git`: the bytes of this repository's own settings, those of this one worktree behind them, and
     /// then, through Git, what must differ:
     ///
     /// - what would lead Git to another work tree or start daemons is removed;
@@ -77,9 +77,7 @@ impl Repository {
         }
         for (key, value) in &settings {
             let mapped = match value {
-                Some(value) if key == "core.hookspath" => {
-                    self.mapped(Path::new(value), git_directory, copy)
-                }
+                Some(value) if key == "core.hookspath" => self.mapped(Path::new(value), copy),
                 _ => None,
             };
             if let (Some(value), Some(mapped)) = (value, mapped) {
@@ -97,10 +95,11 @@ impl Repository {
     }
 
     /// An absolute path into this work tree or its Git directories, as the same path of the copy.
-    fn mapped(&self, path: &Path, git_directory: &Path, copy: &Path) -> Option<PathBuf> {
+    fn mapped(&self, path: &Path, copy: &Path) -> Option<PathBuf> {
+        let git_directory = copy.join(".git");
         let places = [
-            (Some(&self.git_directory), git_directory),
-            (Some(&self.common_directory), git_directory),
+            (Some(&self.git_directory), git_directory.as_path()),
+            (Some(&self.common_directory), &git_directory),
             (self.top_level.as_ref(), copy),
         ];
         places.into_iter().find_map(|(from, to)| Some(to.join(path.strip_prefix(from?).ok()?)))

@@ -56,8 +56,9 @@ const SET: [(&str, &str); 12] = [
 /// cannot stand for Git's own commands. *Filters* (clean, smudge, process), external diffs and
 /// text conversions cannot be switched off from outside, so the questions that would run them are
 /// not asked here: this crate asks `rev-parse`, `symbolic-ref`, `config`, `worktree list`,
-/// `ls-files` (never `-m`), `check-ignore`, `for-each-ref`, `cat-file --batch-check`, `ls-tree` and
-/// `rev-list`, and in a copy `update-ref`, none of which looks into a file of the work tree.
+/// `ls-files` (never `-m`), `check-ignore`, `check-attr`, `for-each-ref`, `cat-file --batch` and
+/// `--batch-check`, `ls-tree` and `rev-list`, and in a copy `update-ref`, none of which looks into a
+/// file of the work tree but for the rules and attributes.
 /// `status`, `diff`, `diff-files`, `add`, `checkout`, `hash-object PATH`,
 /// `update-index --refresh`, `stash` and `archive` may run filters.
 ///

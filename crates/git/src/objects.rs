@@ -31,34 +31,75 @@ impl Repository {
         &self,
         objects: impl IntoIterator<Item = ObjectId>,
     ) -> Result<Vec<ObjectId>, GitError> {
+        let asked: Vec<ObjectId> = objects.into_iter().collect();
+        if asked.is_empty() {
+            return Ok(Vec::new());
+        }
+        let arguments = ["cat-file", "--batch-check=%(objectname)", "--buffer"];
+        let answer = self.batch(&arguments, &asked)?;
+        // A line for each: the name alone, or with a word behind it that says what is wrong.
+        let answers = answer.split(|byte| *byte == b'\n');
+        let mut missing = Vec::new();
+        let mut count = 0;
+        for (object, answer) in asked.iter().zip(answers) {
+            count += 1;
+            if answer != object.to_string().as_bytes() {
+                missing.push(*object);
+            }
+        }
+        if count == asked.len() { Ok(missing) } else { Err(unreadable("cat-file", self.folder())) }
+    }
+
+    /// How many bytes each of `objects` has, in their order; none for one that is not there or is
+    /// no file's content. They are looked up, not read. One process, none for no objects.
+    ///
+    /// # Errors
+    /// As [`missing_objects`](Self::missing_objects).
+    pub fn blob_sizes(&self, objects: &[ObjectId]) -> Result<Vec<Option<u64>>, GitError> {
+        if objects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let arguments = ["cat-file", "--batch-check=%(objecttype) %(objectsize)", "--buffer"];
+        let answer = self.batch(&arguments, objects)?;
+        let lines = answer.split(|byte| *byte == b'\n');
+        let sizes: Vec<Option<u64>> = lines
+            .take(objects.len())
+            .map(|line| std::str::from_utf8(line.strip_prefix(b"blob ")?).ok()?.parse().ok())
+            .collect();
+        if sizes.len() == objects.len() {
+            Ok(sizes)
+        } else {
+            Err(unreadable("cat-file", self.folder()))
+        }
+    }
+
+    /// The bytes of each of `objects`, in their order, as they are stored: no filter is run, no
+    /// line end converted. None for one that is not there or is no file's content. One process,
+    /// none for no objects; the answers of all are in memory at once.
+    ///
+    /// # Errors
+    /// As [`missing_objects`](Self::missing_objects).
+    pub fn blobs(&self, objects: &[ObjectId]) -> Result<Vec<Option<Vec<u8>>>, GitError> {
+        if objects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let arguments = ["cat-file", "--batch=%(objecttype) %(objectsize)", "--buffer"];
+        let answer = self.batch(&arguments, objects)?;
+        let blobs = read_batch(&answer, objects.len());
+        blobs.ok_or_else(|| unreadable("cat-file", self.folder()))
+    }
+
+    fn batch(&self, arguments: &[&str], objects: &[ObjectId]) -> Result<Vec<u8>, GitError> {
         let mut input = String::new();
         for object in objects {
             input.push_str(&object.to_string());
             input.push('\n');
         }
-        if input.is_empty() {
-            return Ok(Vec::new());
-        }
-        let arguments = ["cat-file", "--batch-check=%(objectname)", "--buffer"];
-        let output =
-            self.git.tool(self.folder(), &arguments).input(input.clone().into_bytes()).run()?;
-        if !output.status.success() {
-            return Err(failed("cat-file", self.folder(), &output));
-        }
-        // A line for each: the name alone, or with a word behind it that says what is wrong.
-        let answers = output.stdout.split(|byte| *byte == b'\n');
-        let mut missing = Vec::new();
-        let mut count = 0;
-        for (asked, answer) in input.lines().zip(answers) {
-            count += 1;
-            if answer != asked.as_bytes() {
-                missing.extend(ObjectId::from_hex(asked.as_bytes()));
-            }
-        }
-        if count == input.lines().count() {
-            Ok(missing)
+        let output = self.git.tool(self.folder(), arguments).input(input.into_bytes()).run()?;
+        if output.status.success() {
+            Ok(output.stdout)
         } else {
-            Err(unreadable("cat-file", self.folder()))
+            Err(failed("cat-file", self.folder(), &output))
         }
     }
 
@@ -85,6 +126,28 @@ impl Repository {
             .and_then(|text| std::str::from_utf8(text).ok()?.parse().ok())
             .ok_or_else(|| unreadable("rev-list", self.folder()))
     }
+}
+
+/// For each object a line with its kind and its size, its bytes, and a line feed; or one line that
+/// says what is wrong.
+fn read_batch(mut answer: &[u8], count: usize) -> Option<Vec<Option<Vec<u8>>>> {
+    let mut blobs = Vec::with_capacity(count);
+    for _ in 0..count {
+        let end = answer.iter().position(|byte| *byte == b'\n')?;
+        let (head, rest) = answer.split_at_checked(end)?;
+        answer = rest.get(1..)?;
+        let head = std::str::from_utf8(head).ok()?;
+        let mut words = head.split(' ');
+        let (kind, size) = (words.next()?, words.next()?);
+        let Ok(size) = size.parse::<usize>() else {
+            blobs.push(None);
+            continue;
+        };
+        let (bytes, rest) = answer.split_at_checked(size)?;
+        blobs.push((kind == "blob").then(|| bytes.to_vec()));
+        answer = rest.strip_prefix(b"\n")?;
+    }
+    Some(blobs)
 }
 
 /// Mode, kind and name of the object, and behind a tabulator the path.

@@ -67,6 +67,40 @@ impl Repository {
         Ok(found)
     }
 
+    /// Which of `candidates`, paths below the top level, have a filter or an encoding of their own by
+    /// the attributes that hold now, so that a file and its content in Git may differ in any way.
+    /// Nothing is run for it. One process, none for no candidates.
+    ///
+    /// # Errors
+    /// Whatever kept Git from answering.
+    pub fn converted_among<'a>(
+        &self,
+        candidates: impl IntoIterator<Item = &'a Path>,
+    ) -> Result<BTreeSet<PathBuf>, GitError> {
+        let mut input = Vec::new();
+        for candidate in candidates {
+            input.extend_from_slice(candidate.as_os_str().as_bytes());
+            input.push(0);
+        }
+        if input.is_empty() {
+            return Ok(BTreeSet::new());
+        }
+        let arguments = ["check-attr", "-z", "--stdin", "filter", "working-tree-encoding"];
+        let output = self.git.tool(self.folder(), &arguments).input(input).run()?;
+        if !output.status.success() {
+            return Err(failed("check-attr", self.folder(), &output));
+        }
+        // Path, attribute, value, each with a zero byte behind it.
+        let mut words = output.stdout.split(|byte| *byte == 0);
+        let mut converted = BTreeSet::new();
+        while let (Some(path), Some(_), Some(value)) = (words.next(), words.next(), words.next()) {
+            if !matches!(value, b"unspecified" | b"unset") {
+                converted.insert(path_of(path));
+            }
+        }
+        Ok(converted)
+    }
+
     /// Which of `candidates`, paths below the top level, the rules ignore; a tracked one never is.
     /// A candidate need not exist; to be taken for a folder where none is, it ends with `/`. One
     /// process, none for no candidates.

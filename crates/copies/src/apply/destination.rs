@@ -1,14 +1,12 @@
 //! The original that an apply writes: the very folder, with the very checkout (P5–P7).
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use stead_core::layout::{AbsoluteDir, RootIdentity};
 use stead_files::{FileIdentity, RootFolder, Stat, TreeError};
-use stead_git::{Git, GitEntry, Head, Repository};
+use stead_git::{Git, GitEntry, Repository};
 
 use super::refused::ApplyRefused;
 use crate::layout::{Checkout, RootKind, Slot};
@@ -66,20 +64,6 @@ impl Destination {
         bytes.extend(read(repository.common_directory.join("reftable/tables.list")));
         bytes
     }
-}
-
-impl Checkout {
-    /// What a work tree has checked out. A branch whose name is no text is told apart by its bytes.
-    pub fn of(head: &Head) -> Self {
-        match head {
-            Head::Branch { name, .. } => Self::Branch(text(name)),
-            Head::Detached(commit) => Self::Detached(commit.to_string()),
-        }
-    }
-}
-
-fn text(name: &OsStr) -> String {
-    name.to_str().map_or_else(|| name.as_bytes().escape_ascii().to_string(), str::to_owned)
 }
 
 /// Opens the folder if it is the admitted one and no link leads to it (P5).

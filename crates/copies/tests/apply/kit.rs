@@ -139,6 +139,8 @@ impl World {
             ignored: Vec::new(),
             nested: Vec::new(),
             left_out: Vec::new(),
+            commit: None,
+            rules: stead_copies::Rules::default(),
         };
         let applies = 0;
         Self { folder, slot, root_id, home, git, root, copy, layout, base, environment, applies }
@@ -218,13 +220,12 @@ impl World {
                 self.home.blobs().put(&body).unwrap();
             }
         }
-        Snapshot { digest: manifest.digest(), manifest, beside: Vec::new() }
+        Snapshot { digest: manifest.digest(), manifest, beside: Vec::new(), commits: None }
     }
 
     pub(crate) fn review(&self, snapshot: &Snapshot) -> Review {
         let checkout = self.found().map(|found| Checkout::of(&found.head));
-        Review::new(&self.home, &self.layout, &self.slot, &self.base, snapshot, checkout, 0)
-            .unwrap()
+        Review::new(&self.home, &self.layout, &self.slot, &self.base, snapshot, checkout).unwrap()
     }
 
     pub(crate) fn check(

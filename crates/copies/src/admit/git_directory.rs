@@ -1,0 +1,192 @@
+//! The Git directory of a copy: by a list of what it has, never by what the source's has.
+//!
+//! It has HEAD, the carried refs, the settings (mapped), the index (with the copy's own stat
+//! data), where the history is cut off, `info/` files that decide what Git says of the work tree,
+//! and the hooks. Its objects are the depot's. It has no stash, no reflogs, no marks of
+//! operations, no worktrees, no locks.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use stead_core::step::{self, Moment};
+use stead_files::{
+    Choice, CloneOptions, Cloned, Obstacle, ObstacleKind, RelPath, Stat, WalkOptions, clone, walk,
+};
+use stead_git::index::EntryKind;
+use stead_git::index::{Pair, Stat as IndexStat};
+use stead_git::{GitError, Index, ObjectId, Repository, Target};
+
+use super::copy::{Making, stats};
+use super::survey::{GitSurvey, rel};
+use crate::depot::Depot;
+use crate::error::{CopyError, failed};
+use crate::refusal::{MakeError, Obstruction};
+
+/// Files of `info/` that decide what Git says of a work tree: the first two are of the repository,
+/// the last is of the one work tree.
+const INFO: [&str; 2] = ["exclude", "attributes"];
+const SPARSE: &str = "sparse-checkout";
+
+/// Makes `.git` in the staged `copy`, which will be at `place`, fills the depot it borrows from,
+/// and checks that nothing it needs is missing. The index in `found` becomes the copy's. Passes the
+/// step `copies.git`.
+pub(super) fn make(
+    making: &Making<'_>,
+    found: &mut GitSurvey,
+    cloned: &Cloned,
+    copy: &Path,
+    place: &Path,
+) -> Result<Repository, MakeError> {
+    let depot = Depot::of(making.home, &making.root.id);
+    depot.fill(&found.repository, making.watch)?;
+    step::pass("copies.git", Moment::Before);
+    let to = copy.join(".git");
+    for folder in ["", "objects/info", "objects/pack", "info"] {
+        let path = to.join(folder);
+        fs::create_dir_all(&path).map_err(failed("create", &path))?;
+    }
+    write(&to.join("objects/info/alternates"), &alternates(&depot.objects()))?;
+    let source = &found.repository;
+    source.write_config(&to, place)?;
+    source.write_refs(&to)?;
+    for name in INFO {
+        carry(&source.common_directory.join("info").join(name), &to.join("info").join(name))?;
+    }
+    carry(&source.git_directory.join("info").join(SPARSE), &to.join("info").join(SPARSE))?;
+    carry(&source.common_directory.join("shallow"), &to.join("shallow"))?;
+    carry_folder(making, &source.common_directory.join("hooks"), &to.join("hooks"))?;
+    if let Some(modules) = &found.modules {
+        carry_folder(making, modules, &to.join("modules"))?;
+    }
+    if source.index_file.exists() {
+        settle(&mut found.index, cloned, copy);
+        let encoded = found.index.encode().map_err(|source| GitError::Index {
+            path: found.repository.index_file.clone(),
+            source,
+        })?;
+        write(&to.join("index"), &encoded)?;
+    }
+    let made = Repository::discover(making.git, copy)?;
+    let Some(made) = made.filter(|made| made.top_level.as_deref() == Some(copy)) else {
+        let said = "the copy's Git directory is not taken for one".to_owned();
+        return Err(making.refused(Obstruction::Unusable(said)));
+    };
+    if !missing(&made, &found.index)?.is_empty() {
+        // What was written after the depot was filled, or moved while it was.
+        depot.fill(&found.repository, making.watch)?;
+        let missing = missing(&made, &found.index)?;
+        if !missing.is_empty() {
+            return Err(making.refused(Obstruction::NoObjects(missing)));
+        }
+    }
+    step::pass("copies.git", Moment::After);
+    Ok(made)
+}
+
+/// What the copy needs and does not find: the tips of its refs, the commit of HEAD with its tree,
+/// and every content that its index names.
+fn missing(copy: &Repository, index: &Index) -> Result<Vec<ObjectId>, GitError> {
+    let mut needed: Vec<ObjectId> = Vec::new();
+    for found in copy.carried_refs()? {
+        if let Target::Object(id) = found.target {
+            needed.push(id);
+        }
+    }
+    let contents =
+        index.entries.iter().filter(|entry| entry.kind != EntryKind::Gitlink && !entry.is_intended);
+    needed.extend(contents.map(|entry| entry.id));
+    if let Some(commit) = copy.head.commit() {
+        needed.push(commit);
+        // A tree that is not there is no answer; then the commit itself is named.
+        match copy.tree(commit) {
+            Ok(tree) => needed.extend(
+                tree.iter().filter(|entry| entry.kind != EntryKind::Gitlink).map(|entry| entry.id),
+            ),
+            Err(GitError::Failed { .. }) => return Ok(vec![commit]),
+            Err(error) => return Err(error),
+        }
+    }
+    needed.sort_unstable();
+    needed.dedup();
+    copy.missing_objects(needed)
+}
+
+/// Gives every entry the copy's stat data where the source's prove that the file is unchanged.
+fn settle(index: &mut Index, cloned: &Cloned, copy: &Path) {
+    let sources: HashMap<RelPath, Stat> = stats(cloned, index);
+    index.settle(|path| {
+        let source = sources.get(&rel(path)?)?;
+        let copy = fs::symlink_metadata(copy.join(path)).ok()?;
+        Some(Pair { source: IndexStat::from(source), copy: IndexStat::from(&copy) })
+    });
+}
+
+/// One line; in quotes where the bytes could be taken for something else than a path.
+fn alternates(objects: &Path) -> Vec<u8> {
+    let bytes = objects.as_os_str().as_bytes();
+    let mut line = Vec::with_capacity(bytes.len() + 3);
+    if bytes.contains(&b'\n') {
+        line.push(b'"');
+        for byte in bytes {
+            match byte {
+                b'\n' => line.extend_from_slice(b"\\n"),
+                b'"' | b'\\' => line.extend_from_slice(&[b'\\', *byte]),
+                other => line.push(*other),
+            }
+        }
+        line.push(b'"');
+    } else {
+        line.extend_from_slice(bytes);
+    }
+    line.push(b'\n');
+    line
+}
+
+/// Copies one file with its bits, if it is there.
+fn carry(from: &Path, to: &Path) -> Result<(), CopyError> {
+    match fs::copy(from, to) {
+        Ok(_) => Ok(()),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            Ok(())
+        }
+        Err(error) => Err(CopyError::system("copy", from, error)),
+    }
+}
+
+/// Copies a folder of the Git directory, if it is there; locks and what is no file stay behind. A
+/// link in its place is made again as it is.
+fn carry_folder(making: &Making<'_>, from: &Path, to: &Path) -> Result<(), MakeError> {
+    match fs::symlink_metadata(from) {
+        Ok(found) if found.is_symlink() => {
+            let target = fs::read_link(from).map_err(failed("read", from))?;
+            return Ok(std::os::unix::fs::symlink(target, to).map_err(failed("create", to))?);
+        }
+        Ok(found) if found.is_dir() => {}
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(CopyError::system("examine", from, error).into()),
+    }
+    let filter = |path: &RelPath, _: &Stat| {
+        let name = Path::new(OsStr::from_bytes(path.name()));
+        if name.extension() == Some(OsStr::new("lock")) { Choice::LeaveOut } else { Choice::Take }
+    };
+    let options =
+        WalkOptions { filter: Some(&filter), watch: making.watch, ..WalkOptions::default() };
+    let listing = walk(from, &options)?;
+    let cloned = clone(listing, to, &CloneOptions { walk: options, ..CloneOptions::default() })?;
+    let is_file = |obstacle: &Obstacle| !matches!(obstacle.kind, ObstacleKind::Special(_));
+    let refused: Vec<Obstacle> = cloned.obstacles.into_iter().filter(is_file).collect();
+    if refused.is_empty() {
+        Ok(())
+    } else {
+        Err(MakeError::refused(from, Obstruction::Unsupported(refused)))
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), CopyError> {
+    fs::write(path, bytes).map_err(failed("write", path))
+}
