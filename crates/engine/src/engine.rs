@@ -29,6 +29,8 @@ use crate::registry::Registry;
 use crate::roots;
 use crate::session::{Actor, Busy, Handle, Message, Shared, Surroundings, load, text_body};
 
+/// As many events as a session has at most whose start was refused.
+const REFUSED_START: u64 = 6;
 /// How long a stop waits for turns to end before it leaves them to recovery.
 const STOP: Duration = Duration::from_secs(20);
 
@@ -267,6 +269,9 @@ impl Engine {
                 continue;
             };
             let Some(root) = started.roots.first() else { continue };
+            if summary.tip <= REFUSED_START && self.was_refused(&summary.id).await? {
+                continue;
+            }
             views.push(SessionView {
                 session: summary.id.clone(),
                 label: started.label.clone(),
@@ -278,6 +283,16 @@ impl Engine {
             });
         }
         Ok(views)
+    }
+
+    /// Whether a session never came to be: nothing of it is shown.
+    async fn was_refused(&self, session: &SessionId) -> Result<bool, Refusal> {
+        let session = session.clone();
+        let records = self.shared.read(move |reader| reader.read(&session, 1, 16)).await?;
+        Ok(records.iter().any(|record| {
+            let event = &record.envelope.event;
+            matches!(event, Event::Branch(BranchEvent::AgentRefused { path, .. }) if path.is_root())
+        }))
     }
 
     async fn active(&self, session: &SessionId) -> usize {
