@@ -88,7 +88,7 @@ fn contents_are_as_they_are_stored_and_through_no_filter() {
         kit.ok(&folder, &["config", "filter.x.process", &touch]);
         let found = kit.discover(&folder);
         let index = Index::of(&found).unwrap();
-        let id = |name: &str| index.entries.iter().find(|e| e.path == name).unwrap().id;
+        let id = |name: &str| index.entries.iter().find(|e| e.path.as_os_str() == name).unwrap().id;
         let nobody = ObjectId::from_bytes(&[7; 20]).unwrap();
         let commit = found.head.commit().unwrap();
         let asked = [id("b.f"), nobody, id("a.txt"), commit, id("empty"), id("b.f")];
