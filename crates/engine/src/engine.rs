@@ -308,14 +308,16 @@ impl Engine {
     /// The session that a person means: an id, an unambiguous prefix of one or a label; else the
     /// one of a folder with the newest event.
     pub(crate) async fn find(&self, params: FindParams) -> Result<SessionId, Refusal> {
+        // One whose start was refused is not listed, and can be asked for by its id.
+        if let Some(Ok(id)) = params.name.as_deref().map(SessionId::parse)
+            && self.session_exists(&id).await?
+        {
+            return Ok(id);
+        }
         let mut sessions = self.list().await?;
         if let Some(name) = params.name {
-            let exact = sessions.iter().find(|s| s.session.as_str() == name).or_else(|| {
-                sessions
-                    .iter()
-                    .find(|s| s.label.as_ref().is_some_and(|label| label.as_str() == name))
-            });
-            if let Some(found) = exact {
+            let labelled = |s: &&SessionView| s.label.as_ref().is_some_and(|l| l.as_str() == name);
+            if let Some(found) = sessions.iter().find(labelled) {
                 return Ok(found.session.clone());
             }
             sessions.retain(|s| s.session.as_str().starts_with(&name));

@@ -230,7 +230,8 @@ fn field_apl_only_the_person_reviews_applies_and_discards() {
     // The agent calls stead itself: on its own socket, and on the person's.
     let steal = format!(
         "for verb in review apply discard; do {stead} task $verb 1; echo =$?; (unset STEAD_SOCKET; \
-         {stead} task $verb 1; echo =$?); done",
+         export XDG_RUNTIME_DIR={run}; {stead} task $verb 1; echo =$?); done",
+        run = world.folder().join("run").display(),
         stead = common::STEAD
     );
     let before = picture(&work);
