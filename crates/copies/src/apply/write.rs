@@ -381,8 +381,14 @@ impl Written {
             lock.release()?;
         }
         let kept = clear_beside(&apply, &rescue)?;
-        sync(&apply.destination.root)?;
-        Journal::remove(&apply.home, &journal.header.root)?;
+        // The journal must not be gone while an old file that it names comes back with the power.
+        // One file system forgets names in the order in which they were removed; and that the
+        // journal itself may come back does no harm, because its outcome is recorded.
+        let device = Stat::of(&apply.home.applies()).map(|stat| stat.device).ok();
+        if device != Some(apply.destination.root.stat().device) {
+            sync(&apply.destination.root)?;
+        }
+        Journal::unlink(&apply.home, &journal.header.root)?;
         Ok(Cleared { lock: apply.lock, rescue: kept })
     }
 }
