@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use stead_files::{RelPath, RootFolder, Staged, Target, TreeError, WalkOptions, is_temporary, walk};
+use stead_files::{
+    RelPath, RootFolder, Staged, Target, TreeError, WalkOptions, is_temporary, walk,
+};
 
 use crate::kit::{mode, path, quick_folder, walked, write};
 
@@ -69,7 +71,7 @@ fn a_planned_place_may_be_in_another_folder() {
             Staged::planned(target(text), &RelPath::root(), "tag", number).unwrap()
         };
         let (new, gone) = (plan("d/new", 1), plan("d/old", 2));
-        assert!(is_temporary(Path::new(new.beside().as_os_str())));
+        assert!(is_temporary(new.beside().as_os_str()));
         std::io::Write::write_all(&mut root.create(&new).unwrap(), b"new").unwrap();
         assert!(matches!(root.create(&new), Err(TreeError::Exists(_))));
         assert!(matches!(root.create_link(&new, b"x"), Err(TreeError::Exists(_))));
