@@ -290,19 +290,26 @@ impl Planner<'_> {
             State::File { .. } => extended(self.root, &step.path)?.map_err(refuse)?,
             _ => Vec::new(),
         };
-        let mine = (me.as_raw(), rustix::process::getegid().as_raw());
-        let owner = (stat.uid, stat.gid);
-        if owner == mine || !step.is_staged() {
+        if !step.is_staged() {
             return Ok((None, kept));
         }
-        let groups = rustix::process::getgroups().unwrap_or_default();
-        let may = me.is_root()
-            || stat.uid == mine.0 && groups.iter().any(|group| group.as_raw() == stat.gid);
-        if may {
-            Ok((Some(owner), kept))
+        if me.is_root() || stat.uid == me.as_raw() && self.may_give(step, stat.gid)? {
+            Ok((Some((stat.uid, stat.gid)), kept))
         } else {
             Err(refuse("it belongs to another user or group"))
         }
+    }
+
+    /// Whether a file of one's own may have this group: one of one's groups, or what the folder
+    /// gives to all that is made in it.
+    fn may_give(&self, step: &Step, group: u32) -> Result<bool, TreeError> {
+        let mine = rustix::process::getegid().as_raw();
+        let mut others = rustix::process::getgroups().unwrap_or_default().into_iter();
+        if group == mine || others.any(|other| other.as_raw() == group) {
+            return Ok(true);
+        }
+        let folder = step.beside.parent().unwrap_or_else(RelPath::root);
+        Ok(self.root.look(&folder)?.is_some_and(|stat| stat.gid == group))
     }
 
     /// Whether the place has room and lets names be changed (P12): told by the system's error

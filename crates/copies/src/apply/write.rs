@@ -34,6 +34,9 @@ pub enum Cause {
     /// The index, what is checked out or the folder itself changed between check and write.
     #[error("{0} changed since it was checked")]
     DestinationChanged(&'static str),
+    /// The caller took it back, because another root of the same apply was not written.
+    #[error("another root was not written")]
+    Withdrawn,
     /// The contents of a file are missing or damaged in the home.
     #[error("the contents {0} are missing or damaged in the home")]
     Missing(Digest),
@@ -238,7 +241,7 @@ impl Apply {
     }
 
     /// Leads back to the old tree.
-    fn back(self, journal: &Journal, cause: Cause) -> Outcome {
+    fn back(&self, journal: &Journal, cause: Cause) -> Outcome {
         let root = &self.destination.root;
         let rescue = rescue_folder(&self.home, &journal.header);
         let undone = settle(root, &journal.steps, Way::Back, &rescue, self.exchanges)
@@ -272,6 +275,17 @@ impl Written {
     /// Folders that the task removed and that stay, because the person has something else in them.
     pub fn kept(&self) -> &[RelPath] {
         self.apply.kept()
+    }
+
+    /// Takes it back, as long as its outcome is not recorded: for several roots of which all are to
+    /// be applied or none. Never [`Outcome::Written`].
+    #[must_use]
+    pub fn undo(self) -> Outcome {
+        let cause = Cause::Withdrawn;
+        match &self.journal {
+            Some(journal) => self.apply.back(journal, cause),
+            None => Outcome::RolledBack { cause, rescue: Rescue::default() },
+        }
     }
 
     /// Removes what the apply still holds: `index.lock`, the old files, the journal. To be called
