@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use stead_core::bound::Bound;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::settings::Settings;
 use stead_files::{Lock, holder, is_network_file_system, private_dir, replace};
@@ -37,6 +38,8 @@ pub struct Options {
     pub home: Home,
     /// The program and arguments that become the spawner process.
     pub spawner: (PathBuf, Vec<OsString>),
+    /// The program and arguments that become the keeper of one run.
+    pub keeper: (PathBuf, Vec<OsString>),
     /// The build of the program, as clients compare it.
     pub build: String,
 }
@@ -59,7 +62,7 @@ pub struct EngineRecord {
 /// Refuses, changing nothing, when another engine serves the home, when the home cannot be written
 /// or is on a network file system, and when a newer program wrote it.
 pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
-    let Options { home, spawner, build } = options;
+    let Options { home, spawner, keeper, build } = options;
     let lock = take(&home)?;
     let store = Store::open(home.data()).map_err(|e| e.refusal())?;
     let settings = read_settings(&home)?;
@@ -88,6 +91,9 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
         store,
         spawners: Arc::new(spawners),
         runs,
+        host: home.places(),
+        bound: bound_here(&settings),
+        keeper,
         registry: Registry::new(home.roots()),
         drivers: Drivers::default(),
         doors: Doors::default(),
@@ -228,6 +234,11 @@ pub fn read_settings(home: &Home) -> Result<Settings, Refusal> {
         Refusal::new(RefusalKind::InvalidArgument, format!("the settings {}: {e}", path.display()))
             .hint("mend the file; stead never writes it")
     })
+}
+
+/// The bound of this host, as the person set it.
+pub fn bound_here(settings: &Settings) -> Bound {
+    settings.runs.on(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
 fn storage(line: String) -> Refusal {

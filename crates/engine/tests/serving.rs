@@ -42,6 +42,7 @@ impl Bench {
         let options = Options {
             home: self.home.clone(),
             spawner: (env!("CARGO_BIN_EXE_stead-engine-spawner").into(), Vec::new()),
+            keeper: (env!("CARGO_BIN_EXE_stead-engine-spawner").into(), Vec::new()),
             build: "test".into(),
         };
         let (ready, listens) = std::sync::mpsc::channel();

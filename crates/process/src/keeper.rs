@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -33,7 +33,7 @@ use stead_core::step::{self, Moment};
 
 use crate::group::{self, descendants};
 use crate::identity::{ProcessIdentity, Stat, from_pid, to_pid};
-use crate::run::is_readable;
+use crate::run::{How, is_readable};
 use crate::system::{self, Alone, Forked};
 use crate::wire::{self, Part, Refusal};
 use said::{Said, Wish};
@@ -187,6 +187,30 @@ impl Kept {
             }
             other => other,
         }
+    }
+
+    /// Looks how the command has ended; `None` while it goes on. When it has, the run's lock is
+    /// free. To be asked once more only after `None`.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn ended(&self) -> io::Result<Option<How>> {
+        if !is_readable(self.control.as_fd(), Some(Duration::ZERO))? {
+            return Ok(None);
+        }
+        let said = wire::receive(&self.control)?.map(|packet| packet.parse::<Said>());
+        Ok(Some(match said {
+            Some(Ok(Said::Ended(how))) => how,
+            // Its supervisor was killed, and the keeper ends what it leaves.
+            _ => How::Lost,
+        }))
+    }
+}
+
+/// The descriptor is readable when the command has ended, and only then.
+impl AsFd for Kept {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
     }
 }
 

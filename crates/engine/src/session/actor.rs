@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stead_agent::{Asked, TurnEnd};
+use stead_core::bound::Bound;
 use stead_core::id::{PermissionId, SessionId, Timestamp, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::permission::Answer;
@@ -13,6 +15,7 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, State};
 use stead_files::Lock;
 use stead_git::Git;
+use stead_place::Host;
 use stead_process::Spawners;
 use stead_store::{Reader, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -47,6 +50,12 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) spawners: Arc<Spawners>,
     pub(crate) runs: Arc<Lock>,
+    /// The places of this host.
+    pub(crate) host: Host,
+    /// How many runs there may be in them at once.
+    pub(crate) bound: Bound,
+    /// The program and arguments that become the keeper of one run.
+    pub(crate) keeper: (PathBuf, Vec<OsString>),
     pub(crate) registry: Registry,
     pub(crate) drivers: Drivers,
     pub(crate) doors: Doors,

@@ -14,6 +14,9 @@ use crate::output::{say, say_refusal};
 /// The hidden first argument that makes this process the engine's spawner; it never reaches clap.
 pub(crate) const SPAWNER: &str = "spawner";
 
+/// The hidden verb that makes this process the keeper of one run.
+pub(crate) const KEEPER: &str = "keep";
+
 /// Run a team of coding agents on your own machine.
 ///
 /// Every agent has an address, such as /root/fix-parser, and a conversation that survives whatever

@@ -10,7 +10,7 @@ use stead_engine::{BUILD, Greeting, Options, find_running};
 use stead_process::ProcessIdentity;
 use tracing_subscriber::EnvFilter;
 
-use super::program::SPAWNER;
+use super::program::{KEEPER, SPAWNER};
 use crate::context::{Context, block_on, own_program};
 use crate::exit::{Done, Exit};
 use crate::output::say;
@@ -54,8 +54,10 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Done {
             .with_writer(std::io::stderr)
             .init();
     }
-    let spawner = (own_program()?, vec![SPAWNER.into()]);
-    let options = Options { home: context.home, spawner, build: BUILD.to_owned() };
+    let program = own_program()?;
+    let spawner = (program.clone(), vec![SPAWNER.into()]);
+    let keeper = (program, vec![KEEPER.into()]);
+    let options = Options { home: context.home, spawner, keeper, build: BUILD.to_owned() };
     let served = stead_engine::serve(options, || {
         if greet {
             tell(&Greeting::Ready);
