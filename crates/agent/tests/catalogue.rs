@@ -335,7 +335,7 @@ fn valid(schema: &Value) -> BoxedStrategy<Value> {
 }
 
 /// What the parser asks for beyond the schema; each has a test of its own above.
-const RULES: [&str; 8] = [
+const RULES: [&str; 11] = [
     "are equal",
     "goes with `shell`",
     "goes with `command`",
@@ -344,7 +344,46 @@ const RULES: [&str; 8] = [
     "a new task needs the field",
     ".owner` of `task_write`: ",
     "may not hold a NUL",
+    "`workspace_set.primary` names no slot",
+    ".slot`: ",
+    ".source_uri` is needed",
 ];
+
+#[test]
+fn copies_36_a_layout_that_names_no_primary_widens_or_lands_is_refused() {
+    let propose = |change: &dyn Fn(&mut Value)| {
+        let mut arguments = json!({
+            "title": "Fix it", "brief": "Repair the parser.",
+            "workspace_set": {"primary": "app", "roots": [
+                {"source": "/w/lib", "slot": "lib", "access": "read"},
+                {"source_uri": "stead-root:1", "slot": "app", "access": "write"},
+            ]},
+        });
+        change(&mut arguments);
+        Tool::parse("propose_task", &arguments)
+    };
+    let Ok(ToolCallParsed::Session(SessionTool::Propose(proposal))) = propose(&|_| {}) else {
+        panic!("a sound layout is refused")
+    };
+    let slots: Vec<_> = proposal.layout.unwrap().into_iter().map(|r| r.slot.to_string()).collect();
+    assert_eq!(slots, ["app", "lib"], "the primary comes first");
+    let refused = |named: &str, change: &dyn Fn(&mut Value)| {
+        let refusal = propose(change).unwrap_err();
+        assert_eq!(refusal.kind, RefusalKind::InvalidArgument);
+        assert!(refusal.to_string().contains(named), "{named}: {refusal}");
+    };
+    let set = "workspace_set";
+    refused("names no slot", &|a| a[set]["primary"] = json!("other"));
+    refused("access", &|a| a[set]["roots"][0]["access"] = json!("Write"));
+    refused("roots[1].slot", &|a| a[set]["roots"][1]["slot"] = json!("../x"));
+    refused("ground", &|a| a["ground"] = json!("/w"));
+    refused("where", &|a| a[set]["where"] = json!("/w"));
+    refused("landing", &|a| a["landing"] = json!(true));
+    refused("landing", &|a| a[set]["roots"][1]["landing"] = json!(true));
+    refused("source", &|a| a[set]["roots"][0]["source_uri"] = json!("stead-root:2"));
+    refused("source", &|a| a[set]["roots"][1]["source_uri"] = Value::Null);
+    refused("NUL", &|a| a[set]["roots"][0]["source"] = json!("/w\0"));
+}
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..Default::default() })]

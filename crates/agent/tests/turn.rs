@@ -257,7 +257,7 @@ async fn a_model_is_told_who_and_where_it_is() {
         assert!(request.instructions.contains("You are /root/a/child,"));
         assert!(request.instructions.contains("goes to /root/a as your RESULT"));
         assert!(request.instructions.contains(&format!("- app: {app} (read and write)")));
-        assert_eq!(request.tools.len(), 13);
+        assert_eq!(request.tools.len(), stead_agent::tools::catalogue().len());
         Ok(say("ok"))
     })
     .await;

@@ -57,7 +57,9 @@ impl Base {
         }
         for paths in [&self.ignored, &self.nested, &self.left_out] {
             put_count(&mut bytes, paths.len());
-            paths.iter().for_each(|path| put_bytes(&mut bytes, path.as_bytes()));
+            for path in paths {
+                put_bytes(&mut bytes, path.as_bytes());
+            }
         }
         put_count(&mut bytes, self.rules.files.len());
         for (path, rules) in &self.rules.files {

@@ -166,6 +166,8 @@ mod tests {
 
     fn base_of(entries: Vec<Entry>) -> Base {
         Base {
+            commit: None,
+            rules: crate::Rules::default(),
             manifest: manifest(entries),
             index: Vec::new(),
             ignored: Vec::new(),
@@ -176,7 +178,7 @@ mod tests {
 
     fn snapshot_of(entries: Vec<Entry>) -> Snapshot {
         let manifest = manifest(entries);
-        Snapshot { digest: manifest.digest(), manifest, beside: Vec::new() }
+        Snapshot { digest: manifest.digest(), manifest, beside: Vec::new(), commits: None }
     }
 
     fn entry(at: &str, mode: u16, node: Node) -> Entry {

@@ -171,7 +171,7 @@ impl Freezing<'_> {
     /// when the agent broke it. That is no reason to lose its files.
     fn commits(&self) -> Option<u64> {
         let found = Repository::discover(self.git, self.copy).ok()??;
-        if found.top_level.as_deref() != Some(self.copy) {
+        if found.top_level != self.copy.canonicalize().ok() {
             return None;
         }
         match found.head.commit() {

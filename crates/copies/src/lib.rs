@@ -4,14 +4,14 @@
 //! Everything is synchronous and works without the engine; what happened is told to the caller,
 //! who appends it to the log. Nothing is written inside an original but by an apply.
 
-pub mod apply;
-
 mod admit;
+mod apply;
 mod base;
 mod base_code;
 mod changes;
 mod contents;
 mod depot;
+mod diff;
 mod error;
 mod found;
 mod freeze;
@@ -31,10 +31,14 @@ mod trash;
 mod withdraw;
 
 pub use admit::{Admitted, AdmittedSlot, MOST_ROOTS, Request, admit};
+pub use apply::{
+    Apply, ApplyRefused, ApplyRequest, Cause, Clash, Cleared, Conflict, Outcome, Written, checkout,
+};
 pub use base::{Base, IndexedFile};
 pub use base_code::BaseError;
 pub use changes::{Change, State, Unknown, changes};
 pub use contents::Contents;
+pub use diff::{DiffOptions, Diffed, ReadContent, Side, diff, headline};
 pub use error::CopyError;
 pub use found::{Found, FoundDepot, FoundTask, forget_depot, found, live_blobs, tasks};
 pub use freeze::freeze;
@@ -50,21 +54,3 @@ pub use snapshot::Snapshot;
 pub use staging::{StagedFolder, clear_staging, staged};
 pub use trash::{TrashRecord, Trashed, discard, empty_trash, restore, trashed};
 pub use withdraw::{withdraw, withdraw_others};
-/// TEMPORARY until diff.rs is merged.
-#[derive(Debug, Default)]
-pub struct Diff {
-    /// t
-    pub text: String,
-    /// t
-    pub cut: bool,
-}
-/// TEMPORARY
-pub fn diff(
-    _: &Review,
-    _: &Base,
-    _: &Snapshot,
-    _: &Contents<'_>,
-    _: Option<u64>,
-) -> Result<Diff, CopyError> {
-    Ok(Diff::default())
-}

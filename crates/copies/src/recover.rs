@@ -5,7 +5,7 @@ use stead_core::step::{self, Moment};
 use stead_files::{Holder, Lock, LockError, RootFolder, TreeError, holder};
 
 use crate::Home;
-use crate::apply::{IndexLock, Refused, Way, open_admitted, rescue_folder, settle};
+use crate::apply::{ApplyRefused, IndexLock, Way, open_admitted, rescue_folder, settle};
 use crate::journal::{Finished, Journal, JournalError, Rescue, lock_of};
 
 /// What the log says of the apply.
@@ -25,7 +25,7 @@ pub enum RecoverError {
     Busy(Option<Holder>),
     /// The folder is not the one that the apply wrote.
     #[error(transparent)]
-    Destination(Refused),
+    Destination(ApplyRefused),
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),

@@ -19,6 +19,8 @@ pub enum Obstruction {
     RootCount(usize),
     /// Two slots differ in case at most.
     SlotTwice(SlotName),
+    /// The slot's name is not one that every file system takes for a folder.
+    SlotName(SlotName),
     /// The primary is no slot of the layout.
     NoPrimary(SlotName),
     /// The task has copies already.
@@ -56,7 +58,7 @@ pub enum Obstruction {
     /// A person has begun something and not ended it.
     InProgress(Vec<Operation>),
     /// The index has conflicts.
-    Unmerged(Vec<PathBuf>),
+    Unmerged(Vec<RelPath>),
     /// A `.git` file or link of a nested work tree leads out of the copy, or its settings do.
     LeadsOutside(Vec<RelPath>),
     /// What a copy cannot carry.
@@ -149,12 +151,13 @@ impl Refused {
         Some(match &self.why {
             Obstruction::Linked(real) => format!("--root {}", real.display()),
             Obstruction::PersonHome(_) => "name one folder in it: --root DIR".to_owned(),
-            Obstruction::InsideRepository(top) => format!("--root {}", top.display()),
+            Obstruction::InsideRepository(top)
+            | Obstruction::WorkTreeElsewhere(top)
+            | Obstruction::InsideCopy(top) => format!("--root {}", top.display()),
             Obstruction::Bare(trees) => match trees.as_slice() {
                 [] => format!("make a work tree: git -C {root} worktree add DIR"),
                 [first, ..] => format!("take a work tree of it: --root {}", first.display()),
             },
-            Obstruction::WorkTreeElsewhere(top) => format!("--root {}", top.display()),
             Obstruction::Changed => "stead roots rebind".to_owned(),
             Obstruction::Partial => {
                 format!("bring all objects: git -C {root} fetch --refetch --no-filter")
@@ -176,7 +179,6 @@ impl Refused {
                     .to_owned()
             }
             Obstruction::Unstable(_) => "stop what writes there, and try again".to_owned(),
-            Obstruction::InsideCopy(original) => format!("--root {}", original.display()),
             _ => return None,
         })
     }
@@ -195,6 +197,9 @@ impl fmt::Display for Obstruction {
                 write!(f, "a layout has 1 to {} roots, not {count}", crate::admit::MOST_ROOTS)
             }
             Self::SlotTwice(slot) => write!(f, "the slot {slot} is there twice"),
+            Self::SlotName(slot) => {
+                write!(f, "the slot {slot} is no folder's name everywhere")
+            }
             Self::NoPrimary(slot) => write!(f, "the primary {slot} is no slot of the layout"),
             Self::TaskExists => f.write_str("the task has its copies already"),
             Self::Missing => f.write_str("there is no such folder"),
@@ -226,14 +231,14 @@ impl fmt::Display for Obstruction {
                 write!(f, "in progress: {}", list(operations, |operation| operation.command()))
             }
             Self::Unmerged(paths) => {
-                write!(f, "conflicts in {}", list(paths, |path| path.display()))
+                write!(f, "conflicts in {}", list(paths, |path| path))
             }
             Self::LeadsOutside(paths) => {
                 write!(f, "work trees that lead out of the folder: {}", list(paths, |path| path))
             }
             Self::Unsupported(obstacles) => {
                 let one = |obstacle: &Obstacle| format!("{} {}", obstacle.path, obstacle.kind);
-                write!(f, "cannot be carried: {}", list(obstacles, |o| one(o)))
+                write!(f, "cannot be carried: {}", list(obstacles, one))
             }
             Self::Collision(paths) => {
                 let disk = "names that are one on the disk of stead's home";
@@ -252,7 +257,7 @@ impl fmt::Display for Obstruction {
                 if largest.is_empty() {
                     return Ok(());
                 }
-                write!(f, "; largest: {}", list(largest, |l| one(l)))
+                write!(f, "; largest: {}", list(largest, one))
             }
             Self::Unstable(paths) => {
                 write!(f, "keeps changing while it is read: {}", list(paths, |path| path))

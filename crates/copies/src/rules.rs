@@ -20,6 +20,9 @@ use crate::staging::Staged;
 /// The name of a file of rules in a work tree.
 const IGNORE_FILE: &[u8] = b".gitignore";
 
+/// What Git passes over at the beginning of a file of rules.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Ignore rules, from all the places where Git finds them. None for a plain folder.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rules {
@@ -105,16 +108,18 @@ impl Rules {
         for folder in ["objects", "refs", "info"] {
             create_folder(&git_directory.join(folder))?;
         }
-        let person = git_directory.join("person");
+        // The person's file would be found by a path in the settings, which are text and paths are
+        // not. Rules of the repository count more, and in one file the later ones do.
+        let exclude = self.exclude.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&self.exclude);
+        let excluded = [&self.person, &b"\n"[..], exclude].concat();
         let config = format!(
-            "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tignorecase = {}\n\texcludesFile = {}\n",
-            self.ignores_case,
-            quoted(&person)
+            "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tignorecase = {}\n\t\
+             excludesFile = /dev/null\n",
+            self.ignores_case
         );
         write(&git_directory.join("HEAD"), b"ref: refs/heads/main\n")?;
         write(&git_directory.join("config"), config.as_bytes())?;
-        write(&git_directory.join("info/exclude"), &self.exclude)?;
-        write(&person, &self.person)?;
+        write(&git_directory.join("info/exclude"), &excluded)?;
         for (path, rules) in &self.files {
             let file = tree.join(path.as_os_str());
             create_folder(file.parent().unwrap_or(tree))?;
@@ -122,13 +127,6 @@ impl Rules {
         }
         Ok(())
     }
-}
-
-/// A path as a value in a file of settings. The home's own path is UTF-8 or Git has no other way
-/// to be told; then the person's rules do not count here.
-fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
 }
 
 /// The person's file of rules, as Git finds it.

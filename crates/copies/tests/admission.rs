@@ -7,9 +7,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::atomic::AtomicBool;
 
-use common::{Kit, contents, picture, session, slot, write};
+use common::{Kit, contents, picture, request_for, session, slot, write};
 use stead_copies::{Base, Layout, Obstruction, RootKind, admit};
-use stead_core::id::TaskId;
+use stead_core::id::{SlotName, TaskId};
 use stead_core::layout::Access;
 use stead_files::Watch;
 
@@ -20,7 +20,7 @@ fn a_layout_of_a_repository_and_a_folder_is_admitted_whole() {
     let lib = kit.at("lib");
     write(&lib.join("x/y"), "z");
     let before = (picture(&app), picture(&lib));
-    let request = kit.request(7, &[("app", &app, Access::Write), ("library", &lib, Access::Read)]);
+    let request = request_for(7, &[("app", &app, Access::Write), ("library", &lib, Access::Read)]);
     let admitted = kit.try_admit(&request).unwrap();
     assert_eq!((picture(&app), picture(&lib)), before);
     let stored = Layout::load(&kit.home, &session(), TaskId(7)).unwrap().unwrap();
@@ -44,24 +44,44 @@ fn a_layout_of_a_repository_and_a_folder_is_admitted_whole() {
 #[test]
 fn copies_34_a_layout_has_1_to_64_roots() {
     let kit = Kit::new();
-    assert_eq!(kit.refusal_of(&kit.request(1, &[])).0, Obstruction::RootCount(0));
+    assert_eq!(kit.refusal_of(&request_for(1, &[])).0, Obstruction::RootCount(0));
     let names: Vec<String> = (0..65).map(|n| format!("r{n}")).collect();
     let folders: Vec<_> = names.iter().map(|name| kit.at(name)).collect();
-    folders.iter().for_each(|folder| fs::create_dir(folder).unwrap());
+    for folder in &folders {
+        fs::create_dir(folder).unwrap();
+    }
     let all: Vec<_> =
         names.iter().zip(&folders).map(|(n, f)| (n.as_str(), f.as_path(), Access::Write)).collect();
-    assert_eq!(kit.refusal_of(&kit.request(1, &all)).0, Obstruction::RootCount(65));
-    let admitted = kit.try_admit(&kit.request(1, &all[..64])).unwrap();
+    assert_eq!(kit.refusal_of(&request_for(1, &all)).0, Obstruction::RootCount(65));
+    let admitted = kit.try_admit(&request_for(1, &all[..64])).unwrap();
     assert_eq!(admitted.layout.slots.len(), 64);
 }
 
 #[test]
-fn copies_35_copies_36_slots_differ_in_more_than_case_and_the_primary_is_one() {
+fn copies_35_slots_are_portable_folder_names_that_differ_in_more_than_case() {
     let kit = Kit::new();
     let (one, two) = (kit.repository("one"), kit.repository("two"));
-    let mut request = kit.request(1, &[("App", &one, Access::Write), ("app", &two, Access::Write)]);
-    assert_eq!(kit.refusal_of(&request).0, Obstruction::SlotTwice(slot("app")));
-    request.roots.pop();
+    let both = request_for(1, &[("App", &one, Access::Write), ("app", &two, Access::Write)]);
+    assert_eq!(kit.refusal_of(&both).0, Obstruction::SlotTwice(slot("app")));
+    for name in ["CON", "con", "nul.txt", "Com1", "x."] {
+        let request = request_for(1, &[(name, &one, Access::Write)]);
+        assert_eq!(kit.refusal_of(&request).0, Obstruction::SlotName(slot(name)), "{name}");
+    }
+    for name in ["ünï", "a/b", "..", "", "-x", " x", ".layout.json"] {
+        assert!(SlotName::parse(name).is_err(), "{name}");
+    }
+    for name in ["layout.json", "console", "COM", "a.b"] {
+        let request = request_for(1, &[(name, &one, Access::Write)]);
+        kit.try_admit(&request).unwrap();
+        fs::remove_dir_all(kit.home.copies().join("s1")).unwrap();
+    }
+}
+
+#[test]
+fn a_primary_that_is_no_slot_is_refused() {
+    let kit = Kit::new();
+    let one = kit.repository("one");
+    let mut request = request_for(1, &[("app", &one, Access::Write)]);
     request.primary = slot("other");
     assert_eq!(kit.refusal_of(&request).0, Obstruction::NoPrimary(slot("other")));
 }
@@ -81,10 +101,10 @@ fn copies_38_one_missing_source_refuses_the_whole_layout() {
     let kit = Kit::new();
     let app = kit.repository("app");
     let gone = kit.at("gone");
-    let request = kit.request(1, &[("app", &app, Access::Write), ("gone", &gone, Access::Read)]);
+    let request = request_for(1, &[("app", &app, Access::Write), ("gone", &gone, Access::Read)]);
     assert_eq!(kit.refusal_of(&request).0, Obstruction::Missing);
     write(&gone, "a file");
-    let request = kit.request(1, &[("app", &app, Access::Write), ("gone", &gone, Access::Read)]);
+    let request = request_for(1, &[("app", &app, Access::Write), ("gone", &gone, Access::Read)]);
     assert_eq!(kit.refusal_of(&request).0, Obstruction::NotAFolder);
 }
 
@@ -92,7 +112,7 @@ fn copies_38_one_missing_source_refuses_the_whole_layout() {
 fn copies_38_another_folder_at_the_path_is_refused() {
     let kit = Kit::new();
     let app = kit.repository("app");
-    let request = kit.request(1, &[("app", &app, Access::Write)]);
+    let request = request_for(1, &[("app", &app, Access::Write)]);
     fs::rename(&app, kit.at("moved")).unwrap();
     kit.repository("app");
     let (why, hint) = kit.refusal_of(&request);
@@ -105,13 +125,13 @@ fn copies_39_overlapping_roots_are_refused() {
     let app = kit.repository("app");
     let dir = app.join("dir");
     for (one, two) in [(&app, &dir), (&dir, &app), (&app, &app)] {
-        let request = kit.request(1, &[("one", one, Access::Write), ("two", two, Access::Read)]);
+        let request = request_for(1, &[("one", one, Access::Write), ("two", two, Access::Read)]);
         assert!(matches!(kit.refusal_of(&request).0, Obstruction::Overlap(_)));
     }
 }
 
 #[test]
-fn copies_42_a_persons_home_is_never_copied() {
+fn a_persons_home_is_never_copied() {
     let kit = Kit::new();
     let (why, hint) = kit.refusal(&kit.at("user"));
     assert_eq!(why, Obstruction::PersonHome(kit.at("user")));
@@ -127,7 +147,7 @@ fn copies_44_one_name_and_one_remote_are_two_roots() {
         kit.ok(path, &["remote", "add", "origin", "https://example.org/app.git"]);
     }
     write(&two.join("only-two"), "");
-    let request = kit.request(1, &[("app", &one, Access::Write), ("app-2", &two, Access::Write)]);
+    let request = request_for(1, &[("app", &one, Access::Write), ("app-2", &two, Access::Write)]);
     kit.try_admit(&request).unwrap();
     for (name, source) in [("app", &one), ("app-2", &two)] {
         let copy = kit.home.copy(&session(), TaskId(1), &slot(name));
@@ -140,20 +160,20 @@ fn roots_of_steads_own_are_refused_with_what_to_take() {
     let kit = Kit::new();
     let app = kit.repository("app");
     let (_, copy) = kit.copy(&app);
-    let request = kit.request(2, &[("again", &copy, Access::Write)]);
+    let request = request_for(2, &[("again", &copy, Access::Write)]);
     let error = kit.try_admit(&request).unwrap_err();
     assert!(error.to_string().contains("in a private copy of"), "{error}");
     assert_eq!(error.hint().unwrap(), format!("--root {}", app.display()));
     let around = kit.home.path().to_owned();
-    let request = kit.request(2, &[("home", &around, Access::Write)]);
+    let request = request_for(2, &[("home", &around, Access::Write)]);
     assert!(kit.try_admit(&request).unwrap_err().to_string().contains("stead's own home"));
     // A copy of another home is one too.
     let other = stead_copies::Home::new(kit.at("other"));
-    let request = kit.request(2, &[("again", &copy.join("dir"), Access::Write)]);
+    let request = request_for(2, &[("again", &copy.join("dir"), Access::Write)]);
     let error = admit(&other, &kit.git, &request, Watch::default()).unwrap_err();
     assert!(error.to_string().contains("in a private copy of"), "{error}");
     // The task has its copies already.
-    let request = kit.request(1, &[("app", &app, Access::Write)]);
+    let request = request_for(1, &[("app", &app, Access::Write)]);
     assert!(kit.try_admit(&request).unwrap_err().to_string().contains("already"));
 }
 
@@ -176,7 +196,7 @@ fn copies_52_a_cancel_leaves_nothing() {
     let kit = Kit::new();
     let app = kit.repository("app");
     let before = picture(&app);
-    let request = kit.request(1, &[("app", &app, Access::Write)]);
+    let request = request_for(1, &[("app", &app, Access::Write)]);
     let cancelled = AtomicBool::new(true);
     let watch = Watch { cancel: Some(&cancelled), report: None };
     let error = admit(&kit.home, &kit.git, &request, watch).unwrap_err();

@@ -256,7 +256,7 @@ fn field_nam_04_an_odd_nested_repository_of_the_agents_is_named_and_left_out() {
 }
 
 #[test]
-fn field_nam_01_field_nam_02_field_nam_05_field_nam_06_copies_51_names_are_bytes() {
+fn field_nam_05_names_are_bytes() {
     let kit = Kit::new();
     let app = kit.repository("app");
     let names: [&[u8]; 12] = [

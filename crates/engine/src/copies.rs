@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use stead_copies::apply::{Apply, Outcome, Request, Written, checkout};
-use stead_copies::{Base, Contents, Layout, Snapshot, freeze};
+use stead_copies::{
+    Apply, ApplyRequest, Base, Contents, DiffOptions, Layout, Outcome, Side, Snapshot, Written,
+    checkout, diff, freeze,
+};
 use stead_core::delegated::{ApplyOutcome, Review};
 use stead_core::id::{ApplyId, Digest, RequestId, SessionId, SlotName, TaskId};
 use stead_core::layout::Root;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, Outcomes, State, applicable, reviewable};
-use stead_files::Watch;
+use stead_files::{RelPath, Watch};
 use stead_git::Git;
 use stead_place::Which;
 
@@ -43,7 +45,8 @@ impl Engine {
         let cancel = Cancelled::default();
         let facts = Facts { shared: self.shared.clone(), session: session.clone(), task, slot };
         let (seen, flag, base) = (facts.clone(), cancel.flag(), copy.base);
-        let (review, response) = beside(move || seen.freeze(&base, params.most, &flag)).await?;
+        let (review, response) =
+            beside(move || seen.freeze(&base, params.most_lines, &flag)).await?;
         let Facts { slot, .. } = facts;
         let command = Command::Review { task, slot, review, since };
         handle.run(command, Vec::new(), None, None).await?;
@@ -137,7 +140,7 @@ impl Facts {
     fn freeze(
         &self,
         base: &Digest,
-        most: Option<u64>,
+        most_lines: Option<usize>,
         cancel: &AtomicBool,
     ) -> Result<(Review, ReviewResponse), Refusal> {
         let (home, git) = (&self.shared.copies, self.shared.git()?);
@@ -165,9 +168,20 @@ impl Facts {
         )
         .map_err(unreadable)?;
         let contents = Contents::of(home, &git, &slot.root, &old).map_err(unreadable)?;
-        let diff = stead_copies::diff(&shown, &old, &snapshot, &contents, most);
-        let diff = diff.map_err(unreadable)?;
-        let response = shown::review(self.task, &self.slot, &shown, diff);
+        let mut read = |side: Side, path: &RelPath| {
+            let manifest = match side {
+                Side::Before => &old.manifest,
+                Side::After => &snapshot.manifest,
+            };
+            let bytes = manifest.get(path).map(|entry| contents.read(entry)).transpose();
+            bytes.map_err(std::io::Error::other)
+        };
+        let all = format!("stead task review {} {} --whole", self.task, self.slot);
+        let options = DiffOptions { context: 3, for_terminal: true, most_lines, all: &all };
+        let mut text = Vec::new();
+        let done = diff(&shown.changes, &mut read, &options, &mut text).map_err(unreadable)?;
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let response = shown::review(self.task, &self.slot, &shown, text, done.left_out > 0);
         let review = Review { snapshot: snapshot.digest, base: *base, checkout };
         Ok((review, response))
     }
@@ -270,7 +284,7 @@ impl Facts {
         .map_err(unreadable)?;
         // Before anything is written: afterwards nothing may fail but the record.
         let next = base.after(&snapshot).and_then(|next| next.save(home)).map_err(unreadable)?;
-        let request = Request {
+        let request = ApplyRequest {
             home,
             git: &git,
             apply: &name_of(&self.session, apply)?,

@@ -31,35 +31,23 @@ impl Repository {
         &self,
         objects: impl IntoIterator<Item = ObjectId>,
     ) -> Result<Vec<ObjectId>, GitError> {
-        let mut input = String::new();
-        for object in objects {
-            input.push_str(&object.to_string());
-            input.push('\n');
-        }
-        if input.is_empty() {
+        let asked: Vec<ObjectId> = objects.into_iter().collect();
+        if asked.is_empty() {
             return Ok(Vec::new());
         }
         let arguments = ["cat-file", "--batch-check=%(objectname)", "--buffer"];
-        let output =
-            self.git.tool(self.folder(), &arguments).input(input.clone().into_bytes()).run()?;
-        if !output.status.success() {
-            return Err(failed("cat-file", self.folder(), &output));
-        }
+        let answer = self.batch(&arguments, &asked)?;
         // A line for each: the name alone, or with a word behind it that says what is wrong.
-        let answers = output.stdout.split(|byte| *byte == b'\n');
+        let answers = answer.split(|byte| *byte == b'\n');
         let mut missing = Vec::new();
         let mut count = 0;
-        for (asked, answer) in input.lines().zip(answers) {
+        for (object, answer) in asked.iter().zip(answers) {
             count += 1;
-            if answer != asked.as_bytes() {
-                missing.extend(ObjectId::from_hex(asked.as_bytes()));
+            if answer != object.to_string().as_bytes() {
+                missing.push(*object);
             }
         }
-        if count == input.lines().count() {
-            Ok(missing)
-        } else {
-            Err(unreadable("cat-file", self.folder()))
-        }
+        if count == asked.len() { Ok(missing) } else { Err(unreadable("cat-file", self.folder())) }
     }
 
     /// How many bytes each of `objects` has, in their order; none for one that is not there or is
@@ -102,7 +90,11 @@ impl Repository {
     }
 
     fn batch(&self, arguments: &[&str], objects: &[ObjectId]) -> Result<Vec<u8>, GitError> {
-        let input: String = objects.iter().map(|object| format!("{object}\n")).collect();
+        let mut input = String::new();
+        for object in objects {
+            input.push_str(&object.to_string());
+            input.push('\n');
+        }
         let output = self.git.tool(self.folder(), arguments).input(input.into_bytes()).run()?;
         if output.status.success() {
             Ok(output.stdout)

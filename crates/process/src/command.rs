@@ -10,6 +10,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::launch::Launch;
+
 /// A command and its bounds. Neither environment nor directory nor open files are inherited; umask
 /// and resource limits are those with which the spawner was started. Its standard input is
 /// `/dev/null`, its signals are as by default, and it leads a session without a terminal.
@@ -38,6 +40,17 @@ pub struct Command {
     /// the command never gets it. The caller closes its own (by dropping this command) if the
     /// supervisor shall be the only holder.
     pub held: Option<OwnedFd>,
+}
+
+impl Command {
+    pub(crate) fn launch(&self) -> Launch<'_> {
+        Launch {
+            program: &self.program,
+            arguments: &self.arguments,
+            environment: &self.environment,
+            directory: &self.directory,
+        }
+    }
 }
 
 /// Says neither arguments nor environment, which may hold secrets.
@@ -70,10 +83,10 @@ impl From<&OsStr> for Raw {
 }
 
 impl Raw {
-    pub(crate) fn to_os_string(&self) -> OsString {
+    pub(crate) fn into_os_string(self) -> OsString {
         match self {
             Self::Text(text) => text.into(),
-            Self::Bytes(bytes) => OsString::from_vec(bytes.clone()),
+            Self::Bytes(bytes) => OsString::from_vec(bytes),
         }
     }
 }
@@ -106,6 +119,27 @@ impl From<&Command> for Order {
             grace: command.grace,
             log: command.log.as_os_str().into(),
             log_limit: command.log_limit,
+        }
+    }
+}
+
+impl Order {
+    /// The command again, with what came beside it.
+    pub(crate) fn into_command(self, held: Option<OwnedFd>) -> Command {
+        Command {
+            program: self.program.into_os_string(),
+            arguments: self.arguments.into_iter().map(Raw::into_os_string).collect(),
+            environment: self
+                .environment
+                .into_iter()
+                .map(|(name, value)| (name.into_os_string(), value.into_os_string()))
+                .collect(),
+            directory: self.directory.into_os_string().into(),
+            time_limit: self.time_limit,
+            grace: self.grace,
+            log: self.log.into_os_string().into(),
+            log_limit: self.log_limit,
+            held,
         }
     }
 }

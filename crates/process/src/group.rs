@@ -5,13 +5,20 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-use rustix::process::{PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, pidfd_open, pidfd_send_signal,
+};
 
 use crate::identity::{ProcessIdentity, Stat, boot_id, to_pid};
 
 /// How long killed processes are waited for before they are given up as unkillable: by a process
 /// in the kernel's uninterruptible sleep, or one of another user.
 pub(crate) const GIVE_UP: Duration = Duration::from_secs(5);
+
+/// The shortest time between two walks of a tree that is being killed: every death wakes whoever
+/// watches it, and a walk after each would cost the square of their number.
+pub(crate) const BETWEEN_WALKS: Duration = Duration::from_millis(5);
 
 /// The processes that descend from `roots`, the roots included, parents first. Processes that are
 /// being started meanwhile may be missing, so callers repeat until nothing is left.
@@ -29,6 +36,29 @@ pub(crate) fn descendants(roots: impl IntoIterator<Item = u32>) -> Vec<u32> {
         found.extend(children.into_iter().filter(|child| seen.insert(*child)));
     }
     found
+}
+
+/// The processes that descend from this one.
+pub(crate) fn own() -> Vec<u32> {
+    descendants(children(std::process::id()))
+}
+
+/// Signals the processes that descend from this one.
+pub(crate) fn signal_own(signal: Signal) {
+    signal_all(std::process::id(), &own(), signal);
+}
+
+/// Takes the status of every child of this process that has ended, and keeps that of `leader` in
+/// `status`; says whether no child is left.
+pub(crate) fn reap(leader: Pid, status: &mut Option<WaitStatus>) -> bool {
+    loop {
+        match rustix::process::wait(WaitOptions::NOHANG) {
+            Ok(Some((pid, ended))) if pid == leader => *status = Some(ended),
+            Ok(Some(_)) | Err(Errno::INTR) => {}
+            Ok(None) => return false,
+            Err(_) => return true,
+        }
+    }
 }
 
 /// The direct children of `pid`, by whichever of its threads they were started.

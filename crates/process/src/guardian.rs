@@ -1,5 +1,5 @@
-//! The main of the spawner process: it forks a supervisor for each request and ends what a killed
-//! supervisor leaves behind.
+//! The main of the spawner process: it forks a supervisor for each request, ahead of it, and ends
+//! what a killed supervisor leaves behind.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,8 +13,8 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open};
 
 use crate::group;
-use crate::identity::from_pid;
-use crate::run::timespec;
+use crate::identity::{boot_id, from_pid};
+use crate::run::{is_readable, timespec};
 use crate::supervisor::{self, DONE, Inherited};
 use crate::system::{self, Alone, Forked};
 use crate::wire::{self, Packet, Part, Ready, Refusal, Report};
@@ -46,11 +46,27 @@ struct Guardian {
     children: OwnedFd,
     /// A descriptor of this very process, from which its supervisors see it die.
     itself: OwnedFd,
-    /// The supervisors, each with a second descriptor of its run's socket: the engine does not hear
-    /// the end of a run whose supervisor was killed before its processes are gone.
+    /// The supervisor that gets the next request; none before the first one. It is there ahead of
+    /// the request because a fork, and the page faults after it, would be most of a start's time.
+    waiting: Option<Waiting>,
+    /// The supervisors at work, each with a second descriptor of its run's socket: the engine does
+    /// not hear the end of a run whose supervisor was killed before its processes are gone.
     runs: BTreeMap<u32, OwnedFd>,
     lost: Vec<OwnedFd>,
     strays: Option<Strays>,
+}
+
+/// A supervisor without a run. It ends by itself when `requests` is closed.
+struct Waiting {
+    pid: u32,
+    requests: OwnedFd,
+}
+
+impl Waiting {
+    /// It never sends, so all there is to read is its death.
+    fn is_alive(&self) -> bool {
+        matches!(is_readable(self.requests.as_fd(), Some(Duration::ZERO)), Ok(false))
+    }
 }
 
 /// Set while there may be processes whose supervisor is gone.
@@ -73,12 +89,15 @@ impl Guardian {
         let _ = rustix::thread::set_name(c"stead-spawner");
         let itself = pidfd_open(me, PidfdFlags::empty())?;
         let children = system::child_signals()?;
+        // Known here, it is known to every supervisor.
+        boot_id()?;
         wire::send(&engine, &Ready {})?;
         Ok(Self {
             alone,
             engine: Some(engine),
             children,
             itself,
+            waiting: None,
             runs: BTreeMap::new(),
             lost: Vec::new(),
             strays: None,
@@ -118,29 +137,34 @@ impl Guardian {
     }
 
     fn take_request(&mut self) {
+        // Not later: a fork while a request is held here would keep its descriptors open.
+        let ready = self.prepare();
         let Some(engine) = &self.engine else { return };
         match wire::receive(engine) {
-            Ok(Some(mut packet)) if !packet.fds.is_empty() => {
-                let run = packet.fds.remove(0);
-                self.start(packet, run);
-            }
+            Ok(Some(packet)) if !packet.fds.is_empty() => self.give(packet, ready),
             // A request that lost its descriptors (too many are open here) has closed its socket,
             // which tells the engine.
             Ok(Some(_)) => {}
             Err(error) if error.raw_os_error() == Some(libc::EMFILE) => {}
-            Ok(None) | Err(_) => self.engine = None,
+            Ok(None) | Err(_) => {
+                self.engine = None;
+                self.waiting = None;
+                return;
+            }
         }
+        // Should it fail, the next request tells.
+        let _ = self.prepare();
     }
 
-    fn start(&mut self, packet: Packet, run: OwnedFd) {
-        match system::fork(&self.alone) {
-            Ok(Forked::Parent(pid)) => {
-                self.runs.insert(from_pid(pid), run);
-            }
-            Ok(Forked::Child) => {
-                let code = catch_unwind(AssertUnwindSafe(|| self.become_supervisor(packet, run)));
-                system::exit_now(code.unwrap_or(PANICKED));
-            }
+    /// Gives a request to the supervisor that waits.
+    fn give(&mut self, mut packet: Packet, ready: io::Result<()>) {
+        let given = ready.and_then(|()| {
+            let waiting = self.waiting.take().ok_or(Errno::CHILD)?;
+            wire::forward(&waiting.requests, &packet).map(|()| waiting.pid)
+        });
+        let run = packet.fds.swap_remove(0);
+        match given {
+            Ok(pid) => drop(self.runs.insert(pid, run)),
             Err(error) => {
                 let refusal = Refusal::new(Part::Supervisor, &error);
                 // An engine that is gone needs no refusal.
@@ -149,23 +173,38 @@ impl Guardian {
         }
     }
 
+    /// Sees to it that a supervisor waits.
+    fn prepare(&mut self) -> io::Result<()> {
+        if self.waiting.as_ref().is_some_and(Waiting::is_alive) {
+            return Ok(());
+        }
+        let (requests, theirs) = wire::pair()?;
+        match system::fork(&self.alone)? {
+            Forked::Parent(pid) => self.waiting = Some(Waiting { pid: from_pid(pid), requests }),
+            Forked::Child => {
+                drop(requests);
+                let code = catch_unwind(AssertUnwindSafe(|| self.become_supervisor(theirs)));
+                system::exit_now(code.unwrap_or(PANICKED));
+            }
+        }
+        Ok(())
+    }
+
     /// In the child: gives up what is the spawner's, so that neither the engine nor another run
     /// waits for this process.
-    fn become_supervisor(&mut self, packet: Packet, run: OwnedFd) -> i32 {
+    fn become_supervisor(&mut self, requests: OwnedFd) -> i32 {
         self.engine = None;
+        self.waiting = None;
         self.runs.clear();
         self.lost.clear();
         let spawner = self.itself.as_fd().try_clone_to_owned();
         let children = self.children.as_fd().try_clone_to_owned();
         match (spawner, children) {
             (Ok(spawner), Ok(children)) => {
-                supervisor::supervise(packet, Inherited { spawner, children, engine: run })
+                supervisor::supervise(Inherited { spawner, children, requests })
             }
-            (Err(error), _) | (_, Err(error)) => {
-                let refusal = Refusal::new(Part::Supervisor, &error);
-                let _ = wire::send(&run, &Report::Refused(refusal));
-                DONE
-            }
+            // The closed socket tells that none waits.
+            (Err(_), _) | (_, Err(_)) => DONE,
         }
     }
 
@@ -175,11 +214,12 @@ impl Guardian {
                 // A supervisor that stands still ends nothing and holds what it holds for ever; a
                 // command can do that to its own.
                 Ok(Some((pid, status))) if status.stopped() => {
-                    if self.runs.contains_key(&from_pid(pid)) {
+                    if self.is_supervisor(from_pid(pid)) {
                         let _ = kill_process(pid, Signal::CONT);
                     }
                 }
                 Ok(Some((pid, status))) => {
+                    self.waiting.take_if(|waiting| waiting.pid == from_pid(pid));
                     let Some(run) = self.runs.remove(&from_pid(pid)) else { continue };
                     if status.exit_status() != Some(DONE) {
                         self.lost.push(run);
@@ -193,11 +233,18 @@ impl Guardian {
         }
     }
 
+    fn is_supervisor(&self, pid: u32) -> bool {
+        self.runs.contains_key(&pid) || self.waiting.as_ref().is_some_and(|w| w.pid == pid)
+    }
+
     fn end_strays(&mut self) {
-        let Some(strays) = &mut self.strays else { return };
+        if self.strays.is_none() {
+            return;
+        }
         let me = std::process::id();
         let mut roots = group::children(me);
-        roots.retain(|child| !self.runs.contains_key(child));
+        roots.retain(|child| !self.is_supervisor(*child));
+        let Some(strays) = &mut self.strays else { return };
         let now = Instant::now();
         if roots.is_empty() {
             self.lost.clear();

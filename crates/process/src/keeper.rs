@@ -12,7 +12,6 @@
 //! the command is started ([`Poised::go`]): nothing ever runs that no record leads to.
 
 mod guard;
-mod launch;
 mod relay;
 mod said;
 mod signals;
@@ -33,6 +32,7 @@ use stead_core::step::{self, Moment};
 
 use crate::group::{self, descendants};
 use crate::identity::{ProcessIdentity, Stat, from_pid, to_pid};
+use crate::launch::Launch;
 use crate::run::{How, is_readable};
 use crate::system::{self, Alone, Forked};
 use crate::wire::{self, Part, Refusal};
@@ -70,6 +70,17 @@ pub struct Errand {
     pub held: OwnedFd,
     /// The file that says how the command ended, written when it has.
     pub outcome: PathBuf,
+}
+
+impl Errand {
+    fn launch(&self) -> Launch<'_> {
+        Launch {
+            program: &self.program,
+            arguments: &self.arguments,
+            environment: &self.environment,
+            directory: &self.directory,
+        }
+    }
 }
 
 /// Where a command's output goes.
@@ -220,7 +231,7 @@ impl AsFd for Kept {
 /// # Errors
 /// [`KeepError::Unpassable`], [`KeepError::System`].
 pub fn keep_here(errand: Errand) -> Result<Poised, KeepError> {
-    launch::check(&errand)?;
+    errand.launch().check().map_err(KeepError::Unpassable)?;
     let program = PathBuf::from(&errand.program);
     let directory = errand.directory.clone();
     let failed = |source| KeepError::System { program: program.clone(), source };
@@ -275,7 +286,7 @@ fn alone() -> io::Result<Alone> {
 /// # Errors
 /// As [`keep_here`]; [`KeepError::Unpassable`] for an errand with [`Output::Streams`].
 pub fn keep_by(keeper: &Path, arguments: &[&OsStr], errand: &Errand) -> Result<Poised, KeepError> {
-    launch::check(errand)?;
+    errand.launch().check().map_err(KeepError::Unpassable)?;
     let program = PathBuf::from(&errand.program);
     let failed = |source| KeepError::System { program: program.clone(), source };
     let Some((order, beside)) = said::order(errand) else {

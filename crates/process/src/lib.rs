@@ -2,10 +2,11 @@
 //! started.
 //!
 //! The engine never forks. It starts one small *spawner* process early ([`Spawner`], whose main is
-//! [`serve_spawner`]); the spawner forks a *supervisor* for each run; the supervisor starts the
-//! command, keeps its output in a bounded log and ends the whole tree of processes when the command
-//! ends, its time is over, a stop is asked for, or the engine or the spawner dies. When a supervisor
-//! itself is killed, its processes fall to the spawner, which ends them.
+//! [`serve_spawner`]); the spawner forks a *supervisor* for each run, one ahead of the next request;
+//! the supervisor starts the command, keeps its output in a bounded log and ends the whole tree of
+//! processes when the command ends, its time is over, a stop is asked for, or the engine or the
+//! spawner dies. When a supervisor itself is killed, its processes fall to the spawner, which ends
+//! them.
 //!
 //! Short questions to programs that stead trusts, such as `git`, need none of that: [`tool`].
 //!
@@ -22,11 +23,13 @@ mod group;
 mod guardian;
 mod identity;
 mod keeper;
+mod launch;
 mod log;
 mod marked;
 pub mod output;
 mod replace;
 mod run;
+mod sink;
 mod spawner;
 mod spawners;
 mod supervisor;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::ProcessIdentity;
@@ -25,6 +26,16 @@ pub enum How {
     /// Its supervisor or the spawner died; its tree was ended, its exit code is not known. If it
     /// was the supervisor, nothing was counted either, and the log lacks its tail.
     Lost,
+}
+
+impl How {
+    /// `cause` is why the tree was ended before the command ended by itself, `status` the command's
+    /// own, if it was seen.
+    pub(crate) fn of(cause: Option<Self>, status: Option<WaitStatus>) -> Self {
+        let exited = || status?.exit_status().map(Self::Exited);
+        let signalled = || status?.terminating_signal().map(Self::Signalled);
+        cause.or_else(exited).or_else(signalled).unwrap_or(Self::Lost)
+    }
 }
 
 /// The outcome of a run. When it can be read, no process of the run is left, but for what

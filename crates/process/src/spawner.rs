@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -219,18 +218,7 @@ fn check(command: &Command) -> Result<(), SpawnError> {
             return Err(SpawnError::Relative(path.clone()));
         }
     }
-    let has_zero = |text: &OsStr| text.as_bytes().contains(&0);
-    if command.program.is_empty() || has_zero(&command.program) {
-        return Err(SpawnError::Unpassable("program's name"));
-    }
-    if command.arguments.iter().any(|argument| has_zero(argument)) {
-        return Err(SpawnError::Unpassable("arguments"));
-    }
-    let is_bad_name = |name: &OsStr| name.is_empty() || name.as_bytes().contains(&b'=');
-    if command.environment.iter().any(|(n, v)| is_bad_name(n) || has_zero(n) || has_zero(v)) {
-        return Err(SpawnError::Unpassable("environment"));
-    }
-    Ok(())
+    command.launch().check().map_err(SpawnError::Unpassable)
 }
 
 fn refused(command: &Command, refusal: Refusal) -> SpawnError {

@@ -1,27 +1,23 @@
 //! The supervisor of one run: a forked copy of the spawner that starts the command, watches it and
 //! leaves no process of it behind.
 
-use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{Access, OFlags};
-use rustix::io::Errno;
+use rustix::fs::OFlags;
 use rustix::pipe::PipeFlags;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, Signal, WaitStatus};
 
-use crate::command::Order;
+use crate::command::Command;
 use crate::group::{self, GIVE_UP};
 use crate::identity::{ProcessIdentity, Stat, from_pid};
 use crate::log::Log;
 use crate::run::{Ended, How, timespec};
-use crate::system;
-use crate::wire::{self, Packet, Part, Refusal, Report, Wish};
+use crate::sink::{PIPE_SIZE, Sink};
+use crate::wire::{self, Part, Refusal, Report, Wish};
 
 /// How long the descendants of a command that ended by itself may go on, and its output be read.
 const LEAK_GRACE: Duration = Duration::from_millis(100);
@@ -29,15 +25,8 @@ const LEAK_GRACE: Duration = Duration::from_millis(100);
 /// The most grace that leftovers of a command get which ended by itself.
 const LEFTOVER_GRACE: Duration = Duration::from_millis(500);
 
-/// The shortest time between two walks of a tree that is being killed: every death wakes us, and
-/// a walk after each would cost the square of their number.
-const BETWEEN_WALKS: Duration = Duration::from_millis(5);
-
 /// How many survivors are named.
 const MOST_NAMES: usize = 16;
-
-/// What a pipe holds at most, unless somebody asked for more.
-const PIPE_SIZE: usize = 64 * 1024;
 
 /// What a supervisor exits with: after a whole run, and when it leaves processes to the guardian.
 pub(crate) const DONE: i32 = 0;
@@ -49,34 +38,48 @@ pub(crate) struct Inherited {
     pub(crate) spawner: OwnedFd,
     /// Readable when a child has changed.
     pub(crate) children: OwnedFd,
-    /// The run's socket, whose other end the engine has.
-    pub(crate) engine: OwnedFd,
+    /// Where the one request comes from that this supervisor serves, with the run's socket, whose
+    /// other end the engine has, as its first descriptor.
+    pub(crate) requests: OwnedFd,
 }
 
-/// Serves one run from its request to its end; gives the exit code.
-pub(crate) fn supervise(packet: Packet, inherited: Inherited) -> i32 {
-    let prepared = enter().and_then(|()| packet.into_order());
+/// Waits for a request and serves its run to the end; gives the exit code.
+pub(crate) fn supervise(inherited: Inherited) -> i32 {
+    let Inherited { spawner, children, requests } = inherited;
+    let prepared = Prepared::new();
+    // The spawner needs nobody any more, or it is gone.
+    let Ok(Some(mut packet)) = wire::receive(&requests) else { return DONE };
+    drop(requests);
+    if packet.fds.is_empty() {
+        // They were lost on the way: too many are open here. The spawner closes the run's socket.
+        return DONE;
+    }
+    let engine = packet.fds.remove(0);
     let started = prepared
+        .and_then(|prepared| Ok((prepared, packet.into_command()?)))
         .map_err(|error| Refusal::new(Part::Supervisor, &error))
-        .and_then(|(order, held)| Ok((start(&order)?, order, held)));
-    let ((leader, output, log), order, held) = match started {
+        .and_then(|(prepared, command)| Ok((prepared.start(&command)?, prepared, command)));
+    let ((log, leader), prepared, command) = match started {
         Ok(started) => started,
         Err(refusal) => {
             // An engine that is gone needs no refusal.
-            let _ = wire::send(&inherited.engine, &Report::Refused(refusal));
+            let _ = wire::send(&engine, &Report::Refused(refusal));
             return DONE;
         }
     };
+    let Prepared { null, read, write, buffer } = prepared;
+    // What the command has is not to be held here, so that the end of its output is seen.
+    drop((null, write));
     let mut watch = Watch {
-        inherited,
+        spawner,
+        children,
+        engine,
         leader,
-        output: Some(output),
-        log,
-        buffer: vec![0; PIPE_SIZE],
-        grace: order.grace,
+        sink: Sink::new(read, log, buffer),
+        grace: command.grace,
         status: None,
         cause: None,
-        phase: Phase::Running { until: Instant::now().checked_add(order.time_limit) },
+        phase: Phase::Running { until: Instant::now().checked_add(command.time_limit) },
         childless: false,
         survivors: Vec::new(),
         survivor_count: 0,
@@ -85,90 +88,35 @@ pub(crate) fn supervise(packet: Packet, inherited: Inherited) -> i32 {
     };
     watch.announce();
     watch.until_ended();
-    watch.finish(held)
+    watch.finish(command.held)
 }
 
-fn enter() -> io::Result<()> {
-    rustix::process::setsid()?;
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
-    // For those who look at the list of processes.
-    let _ = rustix::thread::set_name(c"stead-run");
-    Ok(())
+/// What can be done for a run before it is asked for.
+struct Prepared {
+    null: File,
+    read: File,
+    write: OwnedFd,
+    buffer: Vec<u8>,
 }
 
-type Started = (Pid, File, Log);
-
-fn start(order: &Order) -> Result<Started, Refusal> {
-    let part = |part| move |error: io::Error| Refusal::new(part, &error);
-    let log = Log::create(&path(&order.log), order.log_limit).map_err(part(Part::Log))?;
-    // The supervisor serves this one command, so its own directory may be the command's.
-    std::env::set_current_dir(path(&order.directory)).map_err(part(Part::Directory))?;
-    let program = find(order).map_err(part(Part::Lookup))?;
-    let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)
-        .map_err(|error| Refusal::new(Part::Supervisor, &error.into()))?;
-    rustix::fs::fcntl_setfl(&read, OFlags::NONBLOCK)
-        .map_err(|error| Refusal::new(Part::Supervisor, &error.into()))?;
-    let null = File::open("/dev/null").map_err(part(Part::Supervisor))?;
-    let mut arguments = vec![text(&order.program)];
-    arguments.extend(order.arguments.iter().map(text));
-    let environment: Vec<_> = order
-        .environment
-        .iter()
-        .map(|(name, value)| {
-            let mut pair = name.to_os_string();
-            pair.push("=");
-            pair.push(value.to_os_string());
-            zero_ended(&pair)
-        })
-        .collect();
-    let stdio = [null.as_fd(), write.as_fd(), write.as_fd()];
-    let leader = system::launch(&zero_ended(program.as_os_str()), &arguments, &environment, stdio)
-        .map_err(part(Part::Program))?;
-    // Nothing of the command's is to be held by the one who watches it.
-    let _ = std::env::set_current_dir("/");
-    Ok((leader, File::from(read), log))
-}
-
-fn path(raw: &crate::command::Raw) -> PathBuf {
-    raw.to_os_string().into()
-}
-
-fn text(raw: &crate::command::Raw) -> CString {
-    zero_ended(&raw.to_os_string())
-}
-
-/// The engine has refused zero bytes; should one come all the same, the text ends there.
-fn zero_ended(text: &OsStr) -> CString {
-    let bytes = text.as_bytes().split(|byte| *byte == 0).next().unwrap_or_default();
-    CString::new(bytes).unwrap_or_default()
-}
-
-/// Looks the program up as a shell would, by the command's own `PATH`.
-fn find(order: &Order) -> io::Result<PathBuf> {
-    let program = order.program.to_os_string();
-    if program.as_bytes().contains(&b'/') {
-        rustix::fs::access(&program, Access::EXISTS)?;
-        return Ok(program.into());
+impl Prepared {
+    fn new() -> io::Result<Self> {
+        rustix::process::setsid()?;
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+        // For those who look at the list of processes.
+        let _ = rustix::thread::set_name(c"stead-run");
+        let null = File::open("/dev/null")?;
+        let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC)?;
+        rustix::fs::fcntl_setfl(&read, OFlags::NONBLOCK)?;
+        Ok(Self { null, read: File::from(read), write, buffer: vec![0; PIPE_SIZE] })
     }
-    let path: OsString = order
-        .environment
-        .iter()
-        .find(|(name, _)| name.to_os_string() == "PATH")
-        .map_or_else(|| "/usr/local/bin:/usr/bin:/bin".into(), |(_, value)| value.to_os_string());
-    let mut refused = None;
-    for folder in std::env::split_paths(&path) {
-        // An empty entry means the working directory, which a bare name would not.
-        let candidate =
-            if folder.as_os_str().is_empty() { Path::new(".") } else { &folder }.join(&program);
-        if candidate.is_file() {
-            match rustix::fs::access(&candidate, Access::EXEC_OK) {
-                Ok(()) => return Ok(candidate),
-                Err(_) => refused = refused.or(Some(candidate)),
-            }
-        }
+
+    fn start(&self, command: &Command) -> Result<(Log, Pid), Refusal> {
+        let log = Log::create(&command.log, command.log_limit)
+            .map_err(|error| Refusal::new(Part::Log, &error))?;
+        let stdio = [self.null.as_fd(), self.write.as_fd(), self.write.as_fd()];
+        Ok((log, command.launch().start(stdio)?))
     }
-    // Starting one that may not be executed gives the error that says so.
-    refused.ok_or_else(|| Errno::NOENT.into())
 }
 
 #[derive(Clone, Copy)]
@@ -184,11 +132,11 @@ enum Phase {
 }
 
 struct Watch {
-    inherited: Inherited,
+    spawner: OwnedFd,
+    children: OwnedFd,
+    engine: OwnedFd,
     leader: Pid,
-    output: Option<File>,
-    log: Log,
-    buffer: Vec<u8>,
+    sink: Sink,
     grace: Duration,
     status: Option<WaitStatus>,
     /// Why the tree is being ended before the command ended by itself.
@@ -204,7 +152,7 @@ struct Watch {
 impl Watch {
     fn announce(&mut self) {
         let said = ProcessIdentity::of(from_pid(self.leader))
-            .and_then(|leader| wire::send(&self.inherited.engine, &Report::Started(leader)));
+            .and_then(|leader| wire::send(&self.engine, &Report::Started(leader)));
         if said.is_err() {
             self.engine_gone = true;
             self.end(How::Stopped);
@@ -213,9 +161,11 @@ impl Watch {
 
     fn until_ended(&mut self) {
         loop {
-            self.reap();
+            // As a subreaper this process becomes the parent of every orphan of the tree, so without
+            // children the tree is empty.
+            self.childless = group::reap(self.leader, &mut self.status);
             if self.childless {
-                self.drain();
+                self.sink.drain();
                 return;
             }
             let now = Instant::now();
@@ -226,8 +176,7 @@ impl Watch {
                 Phase::Running { until: Some(until) } if now >= until => self.end(How::TimedOut),
                 Phase::Leaking { until } if now >= until => {
                     // Nobody is waited for who holds the pipe open.
-                    self.drain();
-                    self.output = None;
+                    self.sink.drain();
                     self.end_leftovers();
                 }
                 Phase::Ending { until } if now >= until => {
@@ -235,8 +184,8 @@ impl Watch {
                 }
                 Phase::Killing { until, .. } if now >= until => return,
                 Phase::Killing { next, until } if now >= next => {
-                    signal_tree(Signal::KILL);
-                    self.phase = Phase::Killing { next: now + BETWEEN_WALKS, until };
+                    group::signal_own(Signal::KILL);
+                    self.phase = Phase::Killing { next: now + group::BETWEEN_WALKS, until };
                 }
                 _ => {}
             }
@@ -252,12 +201,12 @@ impl Watch {
         if self.status.is_none() {
             self.cause = Some(cause);
         }
-        signal_tree(Signal::TERM);
+        group::signal_own(Signal::TERM);
         self.phase = Phase::Ending { until: Instant::now() + self.grace };
     }
 
     fn end_leftovers(&mut self) {
-        let members = members();
+        let members = group::own();
         let alive: Vec<Stat> = members
             .iter()
             .filter_map(|pid| Stat::of(*pid).ok())
@@ -269,26 +218,6 @@ impl Watch {
         self.phase = Phase::Ending { until: Instant::now() + self.grace.min(LEFTOVER_GRACE) };
     }
 
-    /// Takes the status of every child that has ended. As a subreaper this process becomes the
-    /// parent of every orphan of the tree, so without children the tree is empty.
-    fn reap(&mut self) {
-        loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) => {
-                    if pid == self.leader {
-                        self.status = Some(status);
-                    }
-                }
-                Ok(None) => return,
-                Err(Errno::INTR) => {}
-                Err(_) => {
-                    self.childless = true;
-                    return;
-                }
-            }
-        }
-    }
-
     fn wait(&mut self) {
         let until = match self.phase {
             Phase::Running { until } => until,
@@ -296,7 +225,7 @@ impl Watch {
             Phase::Killing { next, .. } => Some(next),
         };
         let limit = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
-        let Inherited { spawner, children, engine } = &self.inherited;
+        let Self { spawner, children, engine, sink, .. } = self;
         // The descriptors of the gone stay readable and would wake us for ever.
         let mut fds = vec![PollFd::new(children, PollFlags::IN)];
         if !self.engine_gone {
@@ -305,9 +234,8 @@ impl Watch {
         if !self.spawner_gone {
             fds.push(PollFd::new(spawner, PollFlags::IN));
         }
-        if let Some(output) = &self.output {
-            fds.push(PollFd::new(output, PollFlags::IN));
-        }
+        let output = sink.output();
+        fds.extend(output.map(|output| PollFd::from_borrowed_fd(output, PollFlags::IN)));
         if poll(&mut fds, limit.as_ref()).is_err() {
             return;
         }
@@ -316,14 +244,14 @@ impl Watch {
         let has_child = rest.next().is_some_and(is_ready);
         let has_wish = !self.engine_gone && rest.next().is_some_and(is_ready);
         let has_death = !self.spawner_gone && rest.next().is_some_and(is_ready);
-        let has_output = self.output.is_some() && rest.next().is_some_and(is_ready);
+        let has_output = output.is_some() && rest.next().is_some_and(is_ready);
         if has_child {
             let mut signals = [0u8; 512];
             // Which children changed is asked of `wait`; signals of one kind merge anyway.
             let _ = rustix::io::read(children, &mut signals);
         }
         if has_output {
-            self.read_some();
+            self.sink.read_some();
         }
         if has_wish {
             self.hear();
@@ -335,7 +263,7 @@ impl Watch {
     }
 
     fn hear(&mut self) {
-        let wish = wire::receive(&self.inherited.engine).ok().flatten();
+        let wish = wire::receive(&self.engine).ok().flatten();
         if wish.is_none() {
             self.engine_gone = true;
         }
@@ -347,64 +275,16 @@ impl Watch {
         }
     }
 
-    /// Reads what is there now, but at most once; gives how much it was.
-    fn read_some(&mut self) -> usize {
-        let Some(output) = &mut self.output else { return 0 };
-        loop {
-            match output.read(&mut self.buffer) {
-                Ok(length) if length > 0 => {
-                    self.log.take(self.buffer.get(..length).unwrap_or_default());
-                    return length;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return 0,
-                Ok(_) | Err(_) => {
-                    self.output = None;
-                    return 0;
-                }
-            }
-        }
-    }
-
-    /// Reads what is in the pipe, but not for ever what an escaped process goes on writing: what
-    /// was in it before is not more than it can hold.
-    fn drain(&mut self) {
-        let held = self.output.as_ref().map(rustix::pipe::fcntl_getpipe_size);
-        let mut left = held.and_then(Result::ok).unwrap_or(PIPE_SIZE);
-        while left > 0 {
-            match self.read_some() {
-                0 => return,
-                length => left = left.saturating_sub(length),
-            }
-        }
-    }
-
     fn finish(self, held: Option<OwnedFd>) -> i32 {
-        let left = if self.childless { Vec::new() } else { members() };
-        let (bytes, omitted) = self.log.finish();
+        let left = if self.childless { Vec::new() } else { group::own() };
+        let (bytes, omitted) = self.sink.finish();
         let code = if left.is_empty() { DONE } else { LEFT_SOME };
-        let how = match (self.cause, self.status) {
-            (Some(cause), _) => cause,
-            (None, Some(status)) => match (status.exit_status(), status.terminating_signal()) {
-                (Some(code), _) => How::Exited(code),
-                (None, Some(signal)) => How::Signalled(signal),
-                (None, None) => How::Lost,
-            },
-            (None, None) => How::Lost,
-        };
+        let how = How::of(self.cause, self.status);
         let (survivors, survivor_count) = (self.survivors, self.survivor_count);
         let ended = Ended { how, survivors, survivor_count, left, bytes, omitted };
         // Whoever hears of the end finds the lock free.
         drop(held);
-        let _ = wire::send(&self.inherited.engine, &Report::Ended(ended));
+        let _ = wire::send(&self.engine, &Report::Ended(ended));
         code
     }
-}
-
-fn members() -> Vec<u32> {
-    group::descendants(group::children(std::process::id()))
-}
-
-fn signal_tree(signal: Signal) {
-    group::signal_all(std::process::id(), &members(), signal);
 }

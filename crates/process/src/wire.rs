@@ -15,7 +15,7 @@ use rustix::net::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::command::Order;
+use crate::command::{Command, Order};
 use crate::identity::ProcessIdentity;
 use crate::run::Ended;
 
@@ -106,6 +106,12 @@ pub(crate) fn send_request(
     send_bytes(socket, &outside, &fds)
 }
 
+/// Passes a packet on as it came.
+pub(crate) fn forward(socket: impl AsFd, packet: &Packet) -> io::Result<()> {
+    let fds: Vec<_> = packet.fds.iter().map(AsFd::as_fd).collect();
+    send_bytes(socket.as_fd(), &packet.bytes, &fds)
+}
+
 fn send_bytes(socket: BorrowedFd<'_>, bytes: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut beside = SendAncillaryBuffer::new(&mut space);
@@ -133,27 +139,31 @@ impl Packet {
         Ok(serde_json::from_slice(&self.bytes)?)
     }
 
-    /// The order within, and the descriptor to hold.
-    pub(crate) fn into_order(mut self) -> io::Result<(Order, Option<OwnedFd>)> {
+    /// The command that is asked for, with the descriptor to hold.
+    pub(crate) fn into_command(mut self) -> io::Result<Command> {
         let request: Request = self.parse()?;
         // A descriptor that got lost on the way (too many are open here) must not be forgotten: it
         // is a lock that somebody relies on.
         let held = if request.holds { Some(self.fds.pop().ok_or(Errno::MFILE)?) } else { None };
         if let Some(order) = request.inline {
-            return Ok((order, held));
+            return Ok(order.into_command(held));
         }
         let mut file = File::from(self.fds.pop().ok_or(Errno::MFILE)?);
         let mut bytes = Vec::new();
         file.rewind()?;
         file.read_to_end(&mut bytes)?;
         let request: Request = serde_json::from_slice(&bytes)?;
-        Ok((request.inline.ok_or(io::ErrorKind::InvalidData)?, held))
+        let order = request.inline.ok_or(io::ErrorKind::InvalidData)?;
+        Ok(order.into_command(held))
     }
 }
 
 /// The next packet, or `None` when the other end is closed. Blocks unless the packet is there.
 pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Packet>> {
-    let mut bytes = vec![0; LONGEST];
+    let mut bytes = vec![0; next_length(&socket)?];
+    if bytes.is_empty() {
+        return Ok(None);
+    }
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let length = loop {
@@ -164,9 +174,7 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Packet>> {
             RecvFlags::CMSG_CLOEXEC,
         ) {
             Ok(message) => break message.bytes,
-            // A reset says once that the other end was closed with something of ours unread; what
-            // it had sent before is still to be read.
-            Err(Errno::INTR | Errno::CONNRESET) => {}
+            Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
     };
@@ -180,4 +188,20 @@ pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Packet>> {
         .collect();
     bytes.truncate(length);
     Ok((length > 0).then_some(Packet { bytes, fds }))
+}
+
+/// How long the next packet is; 0 when the other end is closed. To ask costs less than a buffer for
+/// the longest would, whose pages a forked process has to copy.
+fn next_length(socket: impl AsFd) -> io::Result<usize> {
+    loop {
+        let mut beginning = [0_u8; 1];
+        let flags = RecvFlags::PEEK | RecvFlags::TRUNC;
+        match rustix::net::recv(&socket, &mut beginning, flags) {
+            Ok((_, length)) => return Ok(length),
+            // A reset says once that the other end was closed with something of ours unread; what
+            // it had sent before is still to be read.
+            Err(Errno::INTR | Errno::CONNRESET) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }

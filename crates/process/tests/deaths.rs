@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use stead_process::{How, ProcessIdentity, SpawnError};
+use stead_process::{How, ProcessIdentity, SpawnError, Spawner, ancestors};
 use support::{Bench, ended, is_clean, kill, outcome, start_spawner, until};
 
 const FOLDER: &str = "STEAD_TEST_FOLDER";
@@ -172,4 +172,51 @@ fn a_dropped_spawner_ends_after_its_last_run() {
     drop(spawner);
     assert!(is_clean(&ended(&mut run), 6));
     until("the spawner has ended", || !identity.is_alive());
+}
+
+/// The supervisor that waits for the next request: the spawner's only child while nothing runs.
+fn waiting(spawner: &Spawner) -> ProcessIdentity {
+    let mut found = Vec::new();
+    let is_child = |pid: u32| ancestors(pid).first() == Some(&spawner.identity());
+    until("one supervisor waits", || {
+        found = std::fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| entry.unwrap().file_name().to_str()?.parse().ok())
+            .filter(|pid| is_child(*pid))
+            .filter_map(|pid| ProcessIdentity::of(pid).ok().filter(ProcessIdentity::is_alive))
+            .collect();
+        found.len() == 1
+    });
+    found.remove(0)
+}
+
+#[test]
+fn who_waits_for_a_request_may_be_killed_or_stopped() {
+    let (bench, spawner) = (Bench::new(), start_spawner());
+    assert!(is_clean(&outcome(&spawner, &bench.bash("true")), 0));
+    for signal in ["-KILL", "-TERM", "-STOP"] {
+        let waiting = waiting(&spawner);
+        kill(waiting.pid, signal);
+        if signal != "-STOP" {
+            until("it is dead", || !waiting.is_alive());
+        }
+        assert!(is_clean(&outcome(&spawner, &bench.bash("exit 3")), 3), "{signal}");
+    }
+    bench.assert_none_left();
+}
+
+#[test]
+fn who_waits_for_a_request_ends_with_the_spawner() {
+    let bench = Bench::new();
+    for dies in [true, false] {
+        let spawner = start_spawner();
+        assert!(is_clean(&outcome(&spawner, &bench.bash("true")), 0));
+        let waiting = waiting(&spawner);
+        if dies {
+            kill(spawner.identity().pid, "-KILL");
+        } else {
+            drop(spawner);
+        }
+        until("it has ended", || !waiting.is_alive());
+    }
 }

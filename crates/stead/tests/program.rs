@@ -101,7 +101,6 @@ fn arguments_that_cannot_be_used_are_named_before_anything_starts() {
     };
     let playbook = "playbook:p.toml";
     refused(&["no-such-verb"], 2, "no-such-verb");
-    refused(&["run", "--agent", playbook, "go"], 64, "--in-place");
     refused(&["run", "--in-place", "--agent", "claude", "go"], 2, "claude");
     refused(&["run", "--in-place", "--agent", "playbook:no.toml", "go"], 2, "no.toml");
     refused(&["run", "--in-place", "--agent", "playbook:/dev/zero", "go"], 2, "more than");

@@ -67,9 +67,9 @@ fn run(stage: &Stage<'_>) -> Result<Outcome> {
     ];
     let limit = format!(
         "The limit is the shell that runs the command, which is `bash`: the call takes {:.2} times \
-         as long as `bash -c true` by itself, and {} more. In that time a supervisor is forked, \
-         makes a session and a log of its own and looks the program up; in the end it looks for \
-         processes that were left, and the engine reads the log.",
+         as long as `bash -c true` by itself, and {} more. In that time the session allows the \
+         call, the spawner hands it to the supervisor that waits for one, and that makes the log \
+         and looks the program up; in the end it makes sure that no process is left.",
         ratio("a call", &plain_engine.calls, &bash)?,
         shown(middle("a call", &plain_engine.calls)? - middle("bash", &bash)?)
     );

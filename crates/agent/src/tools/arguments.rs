@@ -254,8 +254,8 @@ pub(super) struct WorkspaceSet {
     /// The slot whose folder is the agent's directory.
     #[schemars(length(min = 1, max = 64))]
     pub primary: String,
-    /// The folders.
-    #[schemars(length(min = 1, max = 64))]
+    /// The folders, 1 to 64.
+    #[schemars(length(max = 64))]
     pub roots: Vec<WorkspaceRoot>,
 }
 

@@ -10,7 +10,7 @@ use stead_process::environment::{silence, without_git_discovery};
 use stead_process::{Command, Ended, How};
 
 use super::catalogue::BashCall;
-use super::output::{LARGEST_OUTPUT, Output, piece};
+use super::output::{LARGEST_OUTPUT, Output, Piece, piece};
 use super::run::{Stopped, Tools, blocking};
 use super::shells::{GRACE, LARGEST_LOG, ShellKey, describe};
 
@@ -65,13 +65,17 @@ impl Tools {
         let unstored = ended.as_ref().map_or(0, |ended| ended.omitted);
         let running = ended.is_none();
         let path = log.clone();
-        let new = blocking(move || {
-            piece(&path, from, LARGEST_OUTPUT, running, unstored).map_err(|error| {
-                let line = format!("cannot read the log {}: {error}", path.display());
-                Refusal::new(RefusalKind::Storage, line)
+        let new = if ended.as_ref().is_some_and(is_silent) {
+            Ok(Piece::default())
+        } else {
+            blocking(move || {
+                piece(&path, from, LARGEST_OUTPUT, running, unstored).map_err(|error| {
+                    let line = format!("cannot read the log {}: {error}", path.display());
+                    Refusal::new(RefusalKind::Storage, line)
+                })
             })
-        })
-        .await;
+            .await
+        };
         if let Ok(new) = &new {
             shell.shown = new.next;
         }
@@ -114,6 +118,11 @@ impl Tools {
         let failed = matches!(&ended, Some(ended) if ended.how != How::Exited(0));
         Ok(Output { text, structured, failed })
     }
+}
+
+/// Whether it is known that nothing was written, as it is not of a command that was lost.
+fn is_silent(ended: &Ended) -> bool {
+    ended.bytes == 0 && ended.how != How::Lost
 }
 
 fn status(ended: &Ended, limit: Duration) -> String {

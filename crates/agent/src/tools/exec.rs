@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd, RawFd};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -41,44 +42,15 @@ impl Tools {
     pub(super) async fn exec(&mut self, call: ExecCall) -> Result<Output, Stopped> {
         let subject = format!("run {}", first_line(&call.command));
         self.permit(Deed::Command(call.command.clone()), subject).await?;
-        let (began, mut said) = self.begin(&call).await?;
-        let limit = call.limit;
-        let Started { hold, run, kept } = began;
+        let (Started { hold, run, kept }, said) = self.begin(&call).await?;
         let supervisor = kept.supervisor.pid;
         let how = self.until_ended(kept).await?;
         let host = self.turn.exec.host.clone();
-        blocking(move || {
+        let answer = blocking(move || {
             let left = left(&host, &hold, supervisor);
-            said.insert(0, status(how, limit));
-            let ports = (hold.ports.first(), hold.ports.last());
-            said.push(format!("ports of your place: {}-{} (STEAD_PORT is the first)", ports.0, ports.1));
-            said.push(running(&left));
-            let log = run.log();
-            // What the command did must not get lost because its output cannot be read.
-            let (text, omitted) = match piece(&log, 0, LARGEST_OUTPUT, false, 0) {
-                Ok(piece) => (piece.text, piece.omitted),
-                Err(error) => (format!("[stead: cannot read {}: {error}]", log.display()), 0),
-            };
-            let structured = json!({
-                "exit_status": if let How::Exited(code) = how { Some(code) } else { None },
-                "signal": if let How::Signalled(signal) = how { Some(signal) } else { None },
-                "timed_out": how == How::TimedOut,
-                "place": display(hold.directory.as_path()),
-                "first_port": ports.0,
-                "last_port": ports.1,
-                "running": left.iter().map(|(pid, name)| json!({ "pid": pid, "name": name })).collect::<Vec<_>>(),
-                "omitted": omitted,
-                "log": display(&log),
-            });
-            let mut head = said.join("\n");
-            if !text.is_empty() {
-                head.push_str("\n\n");
-                head.push_str(&text);
-            }
-            Ok(Output { text: head, structured, failed: how != How::Exited(0) })
-        })
-        .await
-        .map_err(Stopped::from)
+            Ok(answer(how, &call, &hold, &left, &run.log(), said))
+        });
+        Ok(answer.await?)
     }
 
     /// Takes room and starts the command; gives what is to be said of that.
@@ -105,13 +77,11 @@ impl Tools {
             Refusal::new(RefusalKind::Failed, line).hint("release ends it")
         };
         let mut kept = watch(kept).map_err(failed)?;
-        match self.turn.cancel.run_until_cancelled(ended(&mut kept)).await {
-            Some(how) => Ok(how.map_err(failed)?),
-            None => {
-                end(kept.into_inner().0).await;
-                Err(Stopped::Cancelled)
-            }
+        if let Some(how) = self.turn.cancel.run_until_cancelled(ended(&mut kept)).await {
+            return Ok(how.map_err(failed)?);
         }
+        end(kept.into_inner().0).await;
+        Err(Stopped::Cancelled)
     }
 
     /// Releases the agent's own place.
@@ -282,6 +252,43 @@ fn left(host: &Host, hold: &Hold, supervisor: u32) -> Vec<(u32, String)> {
     left
 }
 
+/// What the agent is told of a run that has ended; `said` is what was to be said before.
+fn answer(
+    how: How,
+    call: &ExecCall,
+    hold: &Hold,
+    left: &[(u32, String)],
+    log: &Path,
+    said: Vec<String>,
+) -> Output {
+    let (first, last) = (hold.ports.first(), hold.ports.last());
+    let ports = format!("ports of your place: {first}-{last}, STEAD_PORT is the first");
+    let mut lines = vec![status(how, call.limit)];
+    lines.extend(said);
+    lines.extend([ports, running(left)]);
+    // What the command did must not get lost because its output cannot be read.
+    let (text, omitted) = match piece(log, 0, LARGEST_OUTPUT, false, 0) {
+        Ok(piece) => (piece.text, piece.omitted),
+        Err(error) => (format!("[stead: cannot read {}: {error}]", display(log)), 0),
+    };
+    if !text.is_empty() {
+        lines.extend([String::new(), text]);
+    }
+    let running = left.iter().map(|(pid, name)| json!({ "pid": pid, "name": name }));
+    let structured = json!({
+        "exit_status": if let How::Exited(code) = how { Some(code) } else { None },
+        "signal": if let How::Signalled(signal) = how { Some(signal) } else { None },
+        "timed_out": how == How::TimedOut,
+        "place": display(hold.directory.as_path()),
+        "first_port": first,
+        "last_port": last,
+        "running": running.collect::<Vec<_>>(),
+        "omitted": omitted,
+        "log": display(log),
+    });
+    Output { text: lines.join("\n"), structured, failed: how != How::Exited(0) }
+}
+
 fn status(how: How, limit: Duration) -> String {
     match how {
         How::TimedOut => {
@@ -335,10 +342,10 @@ fn unreleased(error: &ReleaseError) -> Refusal {
 fn told(released: &Released) -> String {
     let Released { hold, interrupted, ended, left } = released;
     let ports = format!("ports {}-{}", hold.ports.first(), hold.ports.last());
-    let mut line = format!("ended: {ended} processes");
-    if *interrupted > 0 {
-        line.push_str(&format!(", {interrupted} runs among them that were not through"));
-    }
+    let line = match interrupted {
+        0 => format!("ended {ended} processes"),
+        runs => format!("ended {ended} processes, {runs} runs among them that were not through"),
+    };
     if left.is_empty() {
         return format!("{line}; {ports} and the scratch folder are given back");
     }

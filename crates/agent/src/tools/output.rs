@@ -49,7 +49,7 @@ pub(crate) fn head(text: &str, limit: usize) -> &str {
 }
 
 /// The part of a log from the byte `from` on.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Piece {
     pub(crate) text: String,
     /// How many bytes the text does not show.

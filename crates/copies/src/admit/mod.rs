@@ -90,6 +90,9 @@ pub fn admit(
     watch: Watch<'_>,
 ) -> Result<Admitted, MakeError> {
     private_dir(home.path())?;
+    // Git says and follows real paths only.
+    let real = home.path().canonicalize().map_err(failed("examine", home.path()))?;
+    let home = &Home::new(real);
     place::check_layout(home, request)?;
     for root in &request.roots {
         place::check_place(home, git, root)?;

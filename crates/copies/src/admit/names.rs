@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_75_names_that_differ_in_case_meet() {
+    fn names_that_differ_in_case_meet() {
         let names: [&[u8]; 6] =
             [b"README", b"Readme", b"other", "É".as_bytes(), "é".as_bytes(), b"\xff"];
         let met = meeting(&names);

@@ -23,6 +23,9 @@ pub(super) fn check_layout(home: &Home, request: &Request) -> Result<(), MakeErr
         return refuse(Obstruction::RootCount(request.roots.len()));
     }
     for (at, root) in request.roots.iter().enumerate() {
+        if !is_portable(root.slot.as_str()) {
+            return refuse(Obstruction::SlotName(root.slot.clone()));
+        }
         for other in request.roots.iter().take(at) {
             if root.slot.as_str().eq_ignore_ascii_case(other.slot.as_str()) {
                 return refuse(Obstruction::SlotTwice(root.slot.clone()));
@@ -43,13 +46,26 @@ pub(super) fn check_layout(home: &Home, request: &Request) -> Result<(), MakeErr
     Ok(())
 }
 
+/// Whether every file system takes the name for a folder's; its characters are checked already.
+/// Windows keeps names of devices, whatever ends them, and drops a dot at the end.
+fn is_portable(slot: &str) -> bool {
+    let bare = slot.split('.').next().unwrap_or(slot).to_ascii_lowercase();
+    let is_numbered = |device: &str| {
+        bare.strip_prefix(device).is_some_and(|rest| matches!(rest.as_bytes(), [b'0'..=b'9']))
+    };
+    let is_device = matches!(bare.as_str(), "con" | "prn" | "aux" | "nul")
+        || is_numbered("com")
+        || is_numbered("lpt");
+    !is_device && !slot.ends_with('.')
+}
+
 /// Whether two paths lead to one folder, as through a bind mount.
 fn is_same(one: &Root, two: &Root) -> bool {
     let of = |root: &Root| FileIdentity::of(root.directory.as_path()).ok();
     of(one).zip(of(two)).is_some_and(|(one, two)| one.is_same(&two, true))
 }
 
-/// One root: that it is the folder that was selected, canonical, and no place of stead's or the
+/// One root, with the home's real path: that it is the folder that was selected, canonical, and no place of stead's or the
 /// person's whole home.
 pub(super) fn check_place(home: &Home, git: &Git, root: &Root) -> Result<(), MakeError> {
     let directory = root.directory.as_path();
@@ -76,47 +92,41 @@ pub(super) fn check_place(home: &Home, git: &Git, root: &Root) -> Result<(), Mak
     if found.inode != root.identity.inode || !births_agree {
         return refuse(Obstruction::Changed);
     }
-    let own = canonical(home.path())?;
-    if directory.starts_with(&own) {
-        if let Some(original) = original_of(directory)? {
+    let own = home.path();
+    if directory.starts_with(own) {
+        if let Some(original) = original_of(directory) {
             return refuse(Obstruction::InsideCopy(original));
         }
-        return refuse(Obstruction::HoldsHome(own));
+        return refuse(Obstruction::HoldsHome(own.to_owned()));
     }
     let person = git.environment().get(OsStr::new(env::HOME)).map(PathBuf::from);
-    if let Some(person) = person.and_then(|person| person.canonicalize().ok()) {
-        if person.starts_with(directory) {
-            return refuse(Obstruction::PersonHome(person));
-        }
+    let person = person.and_then(|person| person.canonicalize().ok());
+    if let Some(person) = person.filter(|person| person.starts_with(directory)) {
+        return refuse(Obstruction::PersonHome(person));
     }
     if own.starts_with(directory) {
-        return refuse(Obstruction::HoldsHome(own));
+        return refuse(Obstruction::HoldsHome(own.to_owned()));
     }
-    match original_of(directory)? {
+    match original_of(directory) {
         Some(original) => refuse(Obstruction::InsideCopy(original)),
         None => Ok(()),
     }
 }
 
-/// The home is made before anything is checked, so it is there.
-fn canonical(path: &Path) -> Result<PathBuf, CopyError> {
-    path.canonicalize().map_err(failed("examine", path))
-}
-
 /// What the private copy that holds `directory` was made of; none when none does.
-fn original_of(directory: &Path) -> Result<Option<PathBuf>, CopyError> {
+fn original_of(directory: &Path) -> Option<PathBuf> {
     for copy in directory.ancestors() {
-        let Some(task) = copy.parent() else { break };
+        let task = copy.parent()?;
         // A file of that name that is not ours says nothing about the folder beside it.
         let Ok(Some(layout)) = Layout::load_from(task) else { continue };
         let slot = layout.slots.iter().find(|slot| {
             copy.file_name().is_some_and(|name| name == OsStr::new(slot.slot.as_str()))
         });
         if let Some(slot) = slot {
-            return Ok(Some(slot.source.as_path().to_owned()));
+            return Some(slot.source.as_path().to_owned());
         }
     }
-    Ok(None)
+    None
 }
 
 /// The repository whose top level the folder is; none for a plain folder.

@@ -160,15 +160,16 @@ impl Survey {
             return Err(MakeError::refused(directory, Obstruction::LeadsOutside(outside)));
         }
         let initialised: BTreeSet<RelPath> = self.nested.iter().cloned().collect();
-        let Some(found) = &mut self.git else { return Ok(()) };
-        let links: Vec<RelPath> =
-            found.index.gitlinks().filter_map(|entry| rel(&entry.path)).collect();
-        let empty = links.iter().filter(|path| !initialised.contains(path)).cloned();
-        self.notes.extend(Note::about(NoteKind::NotInitialised, empty));
-        self.nested.extend(links);
+        if let Some(found) = &mut self.git {
+            let links: Vec<RelPath> =
+                found.index.gitlinks().filter_map(|entry| rel(&entry.path)).collect();
+            let empty = links.iter().filter(|path| !initialised.contains(path)).cloned();
+            self.notes.extend(Note::about(NoteKind::NotInitialised, empty));
+            self.nested.extend(links);
+            found.modules = modules.then(|| found.repository.git_directory.join("modules"));
+        }
         self.nested.sort();
         self.nested.dedup();
-        found.modules = modules.then(|| found.repository.git_directory.join("modules"));
         self.notes.extend(Note::about(NoteKind::Nested, initialised));
         Ok(())
     }
@@ -252,7 +253,7 @@ impl GitSurvey {
             }
             Err(error) => return Err(error.into()),
         };
-        let unmerged: Vec<PathBuf> = index.unmerged().map(Path::to_owned).collect();
+        let unmerged: Vec<RelPath> = index.unmerged().filter_map(rel).collect();
         if !unmerged.is_empty() {
             return refuse(Obstruction::Unmerged(unmerged));
         }

@@ -7,7 +7,7 @@ use stead_git::{Git, Index};
 
 use super::destination::Destination;
 use super::plan::{Plan, Planner};
-use super::refused::Refused;
+use super::refused::ApplyRefused;
 use crate::changes::{Change, State, changes};
 use crate::journal::{self, Header, Journal};
 use crate::layout::Slot;
@@ -19,7 +19,7 @@ const LAYOUT: u32 = 1;
 
 /// What is to be applied, and under which review.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct ApplyRequest<'a> {
     /// The home.
     pub home: &'a Home,
     /// Whose Git is asked.
@@ -59,12 +59,12 @@ impl Apply {
     /// Checks everything. On a refusal the destination is as it was, to the last time and byte.
     ///
     /// # Errors
-    /// [`Refused`] names what is in the way: all conflicts at once, else the first thing.
-    pub fn check(request: &Request<'_>) -> Result<Self, Refused> {
+    /// [`ApplyRefused`] names what is in the way: all conflicts at once, else the first thing.
+    pub fn check(request: &ApplyRequest<'_>) -> Result<Self, ApplyRefused> {
         let slot = slot(request.layout, request.slot)?;
         let changes = reviewed(request)?;
         if slot.access != Access::Write {
-            return Err(Refused::ReadOnly(slot.slot.clone()));
+            return Err(ApplyRefused::ReadOnly(slot.slot.clone()));
         }
         ours(request)?;
         writable(&changes)?;
@@ -104,66 +104,66 @@ impl Apply {
     }
 }
 
-fn slot<'a>(layout: &'a Layout, name: &SlotName) -> Result<&'a Slot, Refused> {
-    layout.slots.iter().find(|slot| slot.slot == *name).ok_or_else(|| Refused::UnknownSlot {
+fn slot<'a>(layout: &'a Layout, name: &SlotName) -> Result<&'a Slot, ApplyRefused> {
+    layout.slots.iter().find(|slot| slot.slot == *name).ok_or_else(|| ApplyRefused::UnknownSlot {
         slot: name.clone(),
         valid: layout.slots.iter().map(|slot| slot.slot.clone()).collect(),
     })
 }
 
 /// The changes, if the review is of this very snapshot and base (P1).
-fn reviewed(request: &Request<'_>) -> Result<Vec<Change>, Refused> {
+fn reviewed(request: &ApplyRequest<'_>) -> Result<Vec<Change>, ApplyRefused> {
     let (base, snapshot, review) = (request.base, request.snapshot, request.review);
     let changes = changes(base, snapshot)?;
     let same =
         snapshot.digest == review.snapshot && digest(base, snapshot, &changes) == review.digest;
-    if same { Ok(changes) } else { Err(Refused::NotReviewed(snapshot.digest)) }
+    if same { Ok(changes) } else { Err(ApplyRefused::NotReviewed(snapshot.digest)) }
 }
 
 /// The copy is this home's, and made in a way that is known (P3, P4).
-fn ours(request: &Request<'_>) -> Result<(), Refused> {
+fn ours(request: &ApplyRequest<'_>) -> Result<(), ApplyRefused> {
     let layout = request.layout;
     if layout.version != LAYOUT {
-        return Err(Refused::Version(layout.version));
+        return Err(ApplyRefused::Version(layout.version));
     }
     let copy = request.home.copy(&layout.session, layout.task, request.slot);
     match Stat::of(&copy) {
         Ok(stat) if stat.kind == Kind::Folder && copy == request.review.copy => Ok(()),
-        _ => Err(Refused::NotOurs(copy)),
+        _ => Err(ApplyRefused::NotOurs(copy)),
     }
 }
 
 /// Paths that may be written, and things that can be (P10, P11).
-fn writable(changes: &[Change]) -> Result<(), Refused> {
+fn writable(changes: &[Change]) -> Result<(), ApplyRefused> {
     for change in changes {
         let path = &change.path;
         if Target::new(path.clone()).is_err() {
-            return Err(Refused::Unsafe(path.clone()));
+            return Err(ApplyRefused::Unsafe(path.clone()));
         }
         if [&change.before, &change.after].into_iter().any(|state| *state == Some(State::Special)) {
             let what = "it is a pipe, a socket or a device";
-            return Err(Refused::Unsupported { path: path.clone(), what });
+            return Err(ApplyRefused::Unsupported { path: path.clone(), what });
         }
     }
     Ok(())
 }
 
 /// The root's lock, once no journal is left of an earlier apply.
-fn lock(home: &Home, slot: &Slot) -> Result<Lock, Refused> {
+fn lock(home: &Home, slot: &Slot) -> Result<Lock, ApplyRefused> {
     let folder = home.applies();
-    stead_files::private_dir(&folder).map_err(|_| Refused::NotOurs(folder))?;
+    stead_files::private_dir(&folder).map_err(|_| ApplyRefused::NotOurs(folder))?;
     let path = journal::lock_of(home, &slot.root);
     let Some(lock) = Lock::try_exclusive(&path, "apply")? else {
-        return Err(Refused::Busy(holder(&path)?));
+        return Err(ApplyRefused::Busy(holder(&path)?));
     };
     let journal = journal::path_of(home, &slot.root);
     if journal.symlink_metadata().is_ok() {
-        return Err(Refused::Unfinished(journal));
+        return Err(ApplyRefused::Unfinished(journal));
     }
     Ok(lock)
 }
 
-fn header(request: &Request<'_>, slot: &Slot, destination: &Destination) -> Header {
+fn header(request: &ApplyRequest<'_>, slot: &Slot, destination: &Destination) -> Header {
     let layout = request.layout;
     let header = Header {
         version: journal::VERSION,

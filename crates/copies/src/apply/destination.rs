@@ -10,7 +10,7 @@ use stead_core::layout::{AbsoluteDir, RootIdentity};
 use stead_files::{FileIdentity, RootFolder, Stat, TreeError};
 use stead_git::{Git, GitEntry, Head, Repository};
 
-use super::refused::Refused;
+use super::refused::ApplyRefused;
 use crate::layout::{Checkout, RootKind, Slot};
 use crate::{Home, Review};
 
@@ -32,7 +32,7 @@ impl Destination {
         git: &Git,
         slot: &Slot,
         review: &Review,
-    ) -> Result<Self, Refused> {
+    ) -> Result<Self, ApplyRefused> {
         let root = open_admitted(slot.source.as_path(), &slot.identity)?;
         let repository = repository(git, slot)?;
         if let Some(repository) = &repository {
@@ -40,12 +40,12 @@ impl Destination {
         }
         let now = repository.as_ref().map(|repository| checked_out(&repository.head));
         if now != review.checkout {
-            return Err(Refused::CheckoutChanged { reviewed: review.checkout.clone(), now });
+            return Err(ApplyRefused::CheckoutChanged { reviewed: review.checkout.clone(), now });
         }
         if let Some(repository) = &repository {
             if let Some(operation) = repository.operations()?.first() {
                 let path = root.path().to_owned();
-                return Err(Refused::InProgress { operation: *operation, path });
+                return Err(ApplyRefused::InProgress { operation: *operation, path });
             }
             wait_for_editor(repository)?;
         }
@@ -72,8 +72,8 @@ impl Destination {
 /// records it (P7).
 ///
 /// # Errors
-/// [`Refused::DestinationChanged`] and Git's.
-pub fn checkout(git: &Git, slot: &Slot) -> Result<Option<Checkout>, Refused> {
+/// [`ApplyRefused::DestinationChanged`] and Git's.
+pub fn checkout(git: &Git, slot: &Slot) -> Result<Option<Checkout>, ApplyRefused> {
     open_admitted(slot.source.as_path(), &slot.identity)?;
     Ok(repository(git, slot)?.map(|found| checked_out(&found.head)))
 }
@@ -91,8 +91,11 @@ fn text(name: &OsStr) -> String {
 }
 
 /// Opens the folder if it is the admitted one and no link leads to it (P5).
-pub(crate) fn open_admitted(path: &Path, identity: &RootIdentity) -> Result<RootFolder, Refused> {
-    let changed = |why| Refused::DestinationChanged { path: path.to_owned(), why };
+pub(crate) fn open_admitted(
+    path: &Path,
+    identity: &RootIdentity,
+) -> Result<RootFolder, ApplyRefused> {
+    let changed = |why| ApplyRefused::DestinationChanged { path: path.to_owned(), why };
     match path.canonicalize() {
         Ok(found) if found == path => {}
         Ok(_) => return Err(changed("a symbolic link is on its way")),
@@ -100,10 +103,10 @@ pub(crate) fn open_admitted(path: &Path, identity: &RootIdentity) -> Result<Root
     }
     let root = RootFolder::open(path).map_err(|error| match error {
         TreeError::NotTheFolder(_) => changed("it is no folder"),
-        other => Refused::Tree(other),
+        other => ApplyRefused::Tree(other),
     })?;
     let found = FileIdentity::of_open(&root).map_err(|source| {
-        Refused::Tree(TreeError::System { act: "examine", path: path.to_owned(), source })
+        ApplyRefused::Tree(TreeError::System { act: "examine", path: path.to_owned(), source })
     })?;
     let birth = found.birth.map(|birth| (birth.secs, birth.nanos));
     let same_birth = birth.is_none() || identity.birth.is_none() || birth == identity.birth;
@@ -115,9 +118,9 @@ pub(crate) fn open_admitted(path: &Path, identity: &RootIdentity) -> Result<Root
 }
 
 /// The repository of the root, if it is the admitted one; also one that a plain folder has become.
-fn repository(git: &Git, slot: &Slot) -> Result<Option<Repository>, Refused> {
+fn repository(git: &Git, slot: &Slot) -> Result<Option<Repository>, ApplyRefused> {
     let path = slot.source.as_path();
-    let changed = |why| Refused::DestinationChanged { path: path.to_owned(), why };
+    let changed = |why| ApplyRefused::DestinationChanged { path: path.to_owned(), why };
     match &slot.kind {
         RootKind::Plain if GitEntry::of(path)?.is_none() => Ok(None),
         RootKind::Plain => Ok(Repository::discover(git, path)?),
@@ -135,17 +138,17 @@ fn repository(git: &Git, slot: &Slot) -> Result<Option<Repository>, Refused> {
 }
 
 /// The home and the index are on one disk (P6).
-fn one_device(home: &Home, repository: &Repository) -> Result<(), Refused> {
+fn one_device(home: &Home, repository: &Repository) -> Result<(), ApplyRefused> {
     let index = index_folder(repository);
     let device = |path: &Path| {
         Stat::of(path).map(|stat| stat.device).map_err(|source| {
-            Refused::Tree(TreeError::System { act: "examine", path: path.to_owned(), source })
+            ApplyRefused::Tree(TreeError::System { act: "examine", path: path.to_owned(), source })
         })
     };
     if device(home.path())? == device(&index)? {
         Ok(())
     } else {
-        Err(Refused::OtherDevice { home: home.path().to_owned(), index })
+        Err(ApplyRefused::OtherDevice { home: home.path().to_owned(), index })
     }
 }
 
@@ -154,11 +157,11 @@ pub(crate) fn index_folder(repository: &Repository) -> PathBuf {
 }
 
 /// Waits for whoever holds the index as long as an editor does.
-fn wait_for_editor(repository: &Repository) -> Result<(), Refused> {
+fn wait_for_editor(repository: &Repository) -> Result<(), ApplyRefused> {
     let began = Instant::now();
     while repository.is_index_locked()? {
         if began.elapsed() >= EDITOR {
-            return Err(Refused::IndexLocked(repository.index_lock()));
+            return Err(ApplyRefused::IndexLocked(repository.index_lock()));
         }
         sleep(NAP);
     }

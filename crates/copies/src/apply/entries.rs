@@ -8,7 +8,7 @@ use stead_git::index::{Entry, EntryKind};
 use stead_git::{GitError, Index, ObjectFormat, ObjectId, Repository};
 
 use super::conflict::Clash;
-use super::refused::Refused;
+use super::refused::ApplyRefused;
 use crate::Base;
 use crate::changes::State;
 
@@ -46,7 +46,7 @@ impl<'a> Entries<'a> {
         root: &RootFolder,
         path: &RelPath,
         before: Option<&State>,
-    ) -> Result<Option<Clash>, Refused> {
+    ) -> Result<Option<Clash>, ApplyRefused> {
         let at = Path::new(path.as_os_str());
         if self.is_below_an_entry(path) {
             return Ok(Some(Clash::Ancestor));

@@ -140,15 +140,18 @@ pub(crate) fn extended(
 const MOST: usize = 64 << 10;
 
 fn list(file: impl AsFd) -> rustix::io::Result<Vec<u8>> {
-    // Asked for the length first: almost no file has any.
-    let length = flistxattr(&file, &mut [0_u8; 0][..])?;
-    if length == 0 {
-        return Ok(Vec::new());
+    // Almost no file has more than a few.
+    let mut names = [0; 512];
+    match flistxattr(&file, &mut names[..]) {
+        Ok(length) => Ok(names.get(..length).unwrap_or_default().to_vec()),
+        Err(Errno::RANGE) => {
+            let mut names = vec![0; MOST];
+            let length = flistxattr(&file, names.as_mut_slice())?;
+            names.truncate(length);
+            Ok(names)
+        }
+        Err(errno) => Err(errno),
     }
-    let mut names = vec![0; MOST];
-    let length = flistxattr(&file, names.as_mut_slice())?;
-    names.truncate(length);
-    Ok(names)
 }
 
 fn value(file: impl AsFd, name: &CStr) -> rustix::io::Result<Vec<u8>> {

@@ -13,12 +13,12 @@ mod stage;
 mod swap;
 mod write;
 
-pub use check::{Apply, Request};
+pub use check::{Apply, ApplyRequest};
 pub use conflict::{Clash, Conflict};
 pub use destination::checkout;
 pub(crate) use destination::open_admitted;
 pub(crate) use index_lock::IndexLock;
-pub use refused::Refused;
+pub use refused::ApplyRefused;
 pub(crate) use settle::{Way, settle};
 pub(crate) use write::rescue_folder;
 pub use write::{Cause, Cleared, Outcome, Written};

@@ -10,7 +10,7 @@ use stead_git::{Index, Repository};
 use super::conflict::{Clash, Conflict, Stand, stand};
 use super::entries::{Entries, Indexed};
 use super::look::{Extended, Here, extended, observe, system};
-use super::refused::Refused;
+use super::refused::ApplyRefused;
 use crate::changes::{Change, State};
 use crate::journal::Step;
 use crate::{Base, Home};
@@ -59,25 +59,24 @@ impl Planner<'_> {
         &self,
         base: &Base,
         index: Option<(&Repository, &Index)>,
-    ) -> Result<Plan, Refused> {
+    ) -> Result<Plan, ApplyRefused> {
         let mut entries = index.map(|(repository, index)| Entries::new(repository, index, base));
         let by_path: HashMap<&RelPath, &Change> =
             self.changes.iter().map(|change| (&change.path, change)).collect();
         let mut ready: Vec<(&Change, Option<Here>, Indexed)> = Vec::new();
         let mut conflicts = Vec::new();
         for change in self.changes {
-            match self.compare(change, &by_path)? {
-                (Stand::Equal, _) => {}
-                (Stand::Clash(clash), _) => {
-                    conflicts.push(Conflict { path: change.path.clone(), clash });
-                }
-                (Stand::Ready, here) => match index_clash(self.root, entries.as_mut(), change)? {
-                    Some(clash) => conflicts.push(Conflict { path: change.path.clone(), clash }),
-                    None => {
-                        let indexed = entries.as_ref().and_then(|all| all.at(&change.path));
-                        ready.push((change, here, indexed));
-                    }
-                },
+            let (stand, here) = self.compare(change, &by_path)?;
+            let clash = match stand {
+                Stand::Equal => continue,
+                Stand::Clash(clash) => Some(clash),
+                Stand::Ready => index_clash(self.root, entries.as_mut(), change)?,
+            };
+            if let Some(clash) = clash {
+                conflicts.push(Conflict { path: change.path.clone(), clash });
+            } else {
+                let indexed = entries.as_ref().and_then(|all| all.at(&change.path));
+                ready.push((change, here, indexed));
             }
         }
         let kept = self.emptied(&mut ready, &mut conflicts)?;
@@ -85,7 +84,7 @@ impl Planner<'_> {
         conflicts.extend(self.colliding(added.map(|(change, ..)| &change.path))?);
         if !conflicts.is_empty() {
             conflicts.sort_by(|one, two| one.path.cmp(&two.path));
-            return Err(Refused::Conflicts(conflicts));
+            return Err(ApplyRefused::Conflicts(conflicts));
         }
         let plan = Plan { planned: self.place(ready)?, kept };
         self.allowed(&plan)?;
@@ -96,22 +95,26 @@ impl Planner<'_> {
         &self,
         change: &Change,
         by_path: &HashMap<&RelPath, &Change>,
-    ) -> Result<(Stand, Option<Here>), Refused> {
+    ) -> Result<(Stand, Option<Here>), ApplyRefused> {
         let path = &change.path;
         let here = match observe(self.root, path) {
             Ok(here) => here,
-            Err(TreeError::NotBeneath(_)) => {
-                // A folder that the task removes with all that was in it, and that is no more.
-                let gone = change.after.is_none() && change.before.is_none();
-                return Ok((if gone { Stand::Equal } else { Stand::Clash(Clash::Ancestor) }, None));
+            // What is to go is not there; and below a file that is to become a folder there is
+            // nothing yet.
+            Err(TreeError::NotBeneath(_))
+                if change.after.is_none() || is_below_a_leaf(path, by_path) =>
+            {
+                None
             }
+            Err(TreeError::NotBeneath(_)) => return Ok((Stand::Clash(Clash::Ancestor), None)),
             Err(error) => return Err(error.into()),
         };
         let mut found = stand(change, here.as_ref().map(|here| &here.state));
         if found == Stand::Ready && change.before.is_none() && !self.has_parent(path, by_path)? {
             found = Stand::Clash(Clash::Ancestor);
         }
-        if matches!(found, Stand::Clash(_)) && change.before.is_none() && !self.is_listed(path)? {
+        let is_new = change.before.is_none() && here.is_some();
+        if matches!(found, Stand::Clash(_)) && is_new && !self.is_listed(path)? {
             found = Stand::Clash(Clash::SameName);
         }
         Ok((found, here))
@@ -146,7 +149,7 @@ impl Planner<'_> {
         &self,
         ready: &mut Vec<(&Change, Option<Here>, Indexed)>,
         conflicts: &mut Vec<Conflict>,
-    ) -> Result<Vec<RelPath>, Refused> {
+    ) -> Result<Vec<RelPath>, ApplyRefused> {
         let mut going: HashSet<&RelPath> =
             ready.iter().filter(|(c, ..)| c.after.is_none()).map(|(c, ..)| &c.path).collect();
         let mut kept = Vec::new();
@@ -167,7 +170,8 @@ impl Planner<'_> {
                     kept.push(change.path.clone());
                 }
                 (true, Some(_)) => {
-                    conflicts.push(Conflict { path: change.path.clone(), clash: Clash::Ancestor })
+                    let path = change.path.clone();
+                    conflicts.push(Conflict { path, clash: Clash::Ancestor });
                 }
             }
         }
@@ -190,7 +194,10 @@ impl Planner<'_> {
 
     /// Gives every path the place beside it: in the nearest folder above that is there before,
     /// after and all the while.
-    fn place(&self, ready: Vec<(&Change, Option<Here>, Indexed)>) -> Result<Vec<Planned>, Refused> {
+    fn place(
+        &self,
+        ready: Vec<(&Change, Option<Here>, Indexed)>,
+    ) -> Result<Vec<Planned>, ApplyRefused> {
         let is_folder = |state: &Option<State>| state.as_ref().is_some_and(State::is_folder);
         let passing: HashSet<RelPath> = ready
             .iter()
@@ -204,7 +211,7 @@ impl Planner<'_> {
             while passing.contains(&folder) {
                 folder = folder.parent().unwrap_or_else(RelPath::root);
             }
-            let unsafe_path = |_| Refused::Unsafe(path.clone());
+            let unsafe_path = |_| ApplyRefused::Unsafe(path.clone());
             let target = Target::new(path.clone()).map_err(unsafe_path)?;
             let staged = Staged::planned(target, &folder, self.apply.as_str(), number)
                 .map_err(unsafe_path)?;
@@ -229,8 +236,8 @@ impl Planner<'_> {
         &self,
         step: &Step,
         here: &Here,
-    ) -> Result<(Option<(u32, u32)>, Extended), Refused> {
-        let refuse = |what| Refused::Unsupported { path: step.path.clone(), what };
+    ) -> Result<(Option<(u32, u32)>, Extended), ApplyRefused> {
+        let refuse = |what| ApplyRefused::Unsupported { path: step.path.clone(), what };
         let stat = &here.stat;
         if stat.flagged {
             return Err(refuse("it is immutable or append-only"));
@@ -271,7 +278,7 @@ impl Planner<'_> {
 
     /// Whether the place has room and lets names be changed (P12): told by the system's error
     /// numbers, and without writing.
-    fn allowed(&self, plan: &Plan) -> Result<(), Refused> {
+    fn allowed(&self, plan: &Plan) -> Result<(), ApplyRefused> {
         let mut needed = 0_u64;
         let mut folders: HashSet<RelPath> = HashSet::new();
         let new_folder = |path: &RelPath| {
@@ -287,7 +294,7 @@ impl Planner<'_> {
                 needed = needed.saturating_add(*size);
                 let blob = self.home.blobs().path(digest);
                 if !blob.metadata().is_ok_and(|found| found.len() == *size) {
-                    return Err(Refused::Missing(*digest));
+                    return Err(ApplyRefused::Missing(*digest));
                 }
             }
             if !step.changes_name() {
@@ -299,24 +306,38 @@ impl Planner<'_> {
         let mut folders: Vec<RelPath> = folders.into_iter().collect();
         folders.sort();
         for folder in folders {
-            let open = self.root.folder(&folder).map_err(Refused::Place)?;
-            accessat(&open, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS)
-                .map_err(|errno| Refused::Place(system("write in", self.root, &folder, errno)))?;
+            let open = self.root.folder(&folder).map_err(ApplyRefused::Place)?;
+            accessat(&open, ".", Access::WRITE_OK | Access::EXEC_OK, AtFlags::EACCESS).map_err(
+                |errno| ApplyRefused::Place(system("write in", self.root, &folder, errno)),
+            )?;
         }
         let space = Space::of(self.root.path())?;
         if needed > 0 && space.free < needed.saturating_add(SPARE) {
             let path = self.root.path().to_owned();
-            return Err(Refused::NoSpace { path, needed, free: space.free });
+            return Err(ApplyRefused::NoSpace { path, needed, free: space.free });
         }
         Ok(())
     }
+}
+
+/// Whether the base has a file or link where a folder on the way is to be.
+fn is_below_a_leaf(path: &RelPath, by_path: &HashMap<&RelPath, &Change>) -> bool {
+    let mut above = path.parent();
+    while let Some(folder) = above.filter(|folder| !folder.is_root()) {
+        let change = by_path.get(&folder);
+        if change.is_some_and(|change| change.before.as_ref().is_some_and(State::is_leaf)) {
+            return true;
+        }
+        above = folder.parent();
+    }
+    false
 }
 
 fn index_clash(
     root: &RootFolder,
     entries: Option<&mut Entries<'_>>,
     change: &Change,
-) -> Result<Option<Clash>, Refused> {
+) -> Result<Option<Clash>, ApplyRefused> {
     let leaf = |state: &Option<State>| state.as_ref().is_some_and(State::is_leaf);
     match entries {
         Some(entries) if leaf(&change.before) || leaf(&change.after) => {

@@ -14,7 +14,7 @@ use crate::review::names;
 
 /// Why an apply was refused. Nothing at the destination was written, not even a time.
 #[derive(Debug, thiserror::Error)]
-pub enum Refused {
+pub enum ApplyRefused {
     /// The layout has no such slot.
     #[error("the task has no slot {slot}; it has {}", names(valid))]
     UnknownSlot {
@@ -54,8 +54,8 @@ pub enum Refused {
     /// P7: something else is checked out than at the review.
     #[error(
         "the checkout changed since the review: it was {}, it is {}",
-        said(reviewed),
-        said(now)
+        said(reviewed.as_ref()),
+        said(now.as_ref())
     )]
     CheckoutChanged {
         /// At the review.
@@ -124,7 +124,7 @@ pub enum Refused {
     Lock(#[from] LockError),
 }
 
-fn said(checkout: &Option<Checkout>) -> String {
+fn said(checkout: Option<&Checkout>) -> String {
     match checkout {
         None => "no repository".into(),
         Some(Checkout::Branch(name)) => {
@@ -151,7 +151,7 @@ fn paths(conflicts: &[Conflict]) -> String {
     text.join(", ") + verb
 }
 
-impl Refused {
+impl ApplyRefused {
     /// What the faces answer.
     pub fn refusal(&self) -> Refusal {
         let (kind, hint) = self.kind_and_hint();

@@ -138,7 +138,12 @@ impl Settler<'_> {
     fn open_up(&mut self, one: &Move<'_>) -> Result<bool, TreeError> {
         let modes = [one.from, one.to]
             .map(|state| state.filter(|state| state.is_folder()).and_then(State::mode));
-        let Some(stat) = self.root.look(&one.step.path)? else { return Ok(true) };
+        let stat = match self.root.look(&one.step.path) {
+            Ok(Some(stat)) => stat,
+            Ok(None) => return Ok(true),
+            Err(error) if is_astray(&error) => return Ok(true),
+            Err(error) => return Err(error),
+        };
         let closed = stat.kind == Kind::Folder && stat.mode & OPEN != OPEN;
         if closed && modes.contains(&Some(stat.mode)) {
             self.root.set_mode(one.staged.target(), stat.mode | OPEN)?;
@@ -211,8 +216,7 @@ impl Settler<'_> {
     /// Files, links and folders that are to come.
     fn bring(&mut self, one: &Move<'_>) -> Result<bool, TreeError> {
         match (one.from, one.to) {
-            (_, None) => Ok(true),
-            (Some(State::Folder { .. }), Some(State::Folder { .. })) => Ok(true),
+            (_, None) | (Some(State::Folder { .. }), Some(State::Folder { .. })) => Ok(true),
             (_, Some(State::Folder { mode })) => self.bring_folder(one, *mode),
             (from, Some(to)) => {
                 let here = self.here(&one.step.path)?;
@@ -378,5 +382,5 @@ fn free(path: PathBuf) -> PathBuf {
         name.push(format!(".{number}"));
         PathBuf::from(name)
     };
-    (2..).map(numbered).find(|path| !taken(path)).unwrap_or(path)
+    (2..=u32::MAX).map(numbered).find(|path| !taken(path)).unwrap_or(path)
 }

@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
+use rustix::io::Errno;
 use stead_core::id::Digest;
 use stead_core::step::{self, Moment};
-use stead_files::{Lock, RelPath, RootFolder, Stat, Time, TreeError};
+use stead_files::{AtomicError, Lock, RelPath, RootFolder, Stat, Time, TreeError};
 use stead_git::{GitError, Index};
 
 use super::check::Apply;
@@ -48,6 +49,22 @@ pub enum Cause {
     Journal(#[from] JournalError),
 }
 
+impl Cause {
+    /// Whether it is the place's fault and is not to be offered again (case 73): judged by the
+    /// system's error number.
+    pub fn is_place(&self) -> bool {
+        let errno = match self {
+            Self::Tree(error) => error.errno(),
+            Self::Journal(JournalError::Write(AtomicError::System { source, .. })) => {
+                Errno::from_io_error(source)
+            }
+            _ => None,
+        };
+        let place = [Errno::ROFS, Errno::ACCESS, Errno::PERM, Errno::NOSPC, Errno::DQUOT];
+        errno.is_some_and(|errno| place.contains(&errno))
+    }
+}
+
 fn list(paths: &[RelPath]) -> String {
     let mut text: Vec<String> = paths.iter().take(5).map(ToString::to_string).collect();
     if let Some(more @ 1..) = paths.len().checked_sub(5) {
@@ -85,7 +102,7 @@ pub enum Outcome {
 #[derive(Debug)]
 #[must_use = "its outcome is to be recorded, then it is to be cleared"]
 pub struct Written {
-    apply: Apply,
+    apply: Box<Apply>,
     /// None when there was nothing to write.
     journal: Option<Journal>,
 }
@@ -103,7 +120,7 @@ impl Apply {
     /// Writes. Nothing at all happens when every path is as it is to be.
     pub fn write(mut self) -> Outcome {
         if self.plan.planned.is_empty() {
-            return Outcome::Written(Written { apply: self, journal: None });
+            return Outcome::Written(Written { apply: Box::new(self), journal: None });
         }
         let steps = self.plan.planned.iter().map(|planned| planned.step.clone()).collect();
         let journal = Journal::new(self.header.clone(), steps);
@@ -113,7 +130,10 @@ impl Apply {
             return Outcome::RolledBack { cause: error.into(), rescue: Rescue::default() };
         }
         match self.bring() {
-            Ok(()) => Outcome::Written(Written { apply: self, journal: Some(journal) }),
+            Ok(()) => {
+                let (apply, journal) = (Box::new(self), Some(journal));
+                Outcome::Written(Written { apply, journal })
+            }
             Err(cause) => self.back(&journal, cause),
         }
     }
@@ -157,10 +177,8 @@ impl Apply {
         for planned in &self.plan.planned {
             let now = match root.look(&planned.step.path) {
                 Ok(now) => now,
-                Err(error) if is_astray(&error) => {
-                    edited.push(planned.step.path.clone());
-                    continue;
-                }
+                // As nothing: below a file that is to become a folder there was nothing before.
+                Err(error) if is_astray(&error) => None,
                 Err(error) => return Err(error.into()),
             };
             let same = match (&planned.seen, &now) {

@@ -223,3 +223,116 @@ fn system(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> JournalEr
     let path = path.to_owned();
     move |source| JournalError::System { act, path, source }
 }
+
+#[cfg(test)]
+mod tests {
+    use stead_core::id::{RequestId, SessionId, SlotName, TaskId};
+    use stead_core::layout::{AbsoluteDir, RootIdentity};
+    use stead_files::RelPath;
+
+    use super::super::record::Rescue;
+    use super::*;
+    use crate::changes::State;
+
+    fn path(bytes: &[u8]) -> RelPath {
+        RelPath::parse(bytes).unwrap()
+    }
+
+    fn root() -> RootId {
+        RootId::parse("root-1").unwrap()
+    }
+
+    fn journal() -> Journal {
+        let header = Header {
+            version: VERSION,
+            apply: RequestId::parse("apply-1").unwrap(),
+            session: SessionId::parse("session").unwrap(),
+            task: TaskId(3),
+            slot: SlotName::parse("app").unwrap(),
+            root: root(),
+            source: AbsoluteDir::new("/w/app").unwrap(),
+            identity: RootIdentity { inode: 7, birth: Some((1, 2)) },
+            snapshot: digest(b"snapshot"),
+            review: digest(b"review"),
+            index: Some(AbsoluteDir::new("/w/app/.git").unwrap()),
+            paths: 0,
+            rest: digest(b""),
+            finished: None,
+        };
+        let file = State::File { mode: 0o644, size: 1, digest: digest(b"x") };
+        let link = State::Link { target: (*b"\xff\n").into() };
+        let steps = vec![
+            Step {
+                path: path(b"a\n\xff"),
+                old: Some(file.clone()),
+                new: Some(link),
+                beside: path(b".stead-new-apply-1-0"),
+            },
+            Step { path: path(b"d"), old: None, new: Some(file), beside: path(b"x") },
+            Step {
+                path: path(b"e"),
+                old: Some(State::Folder { mode: 0o755 }),
+                new: None,
+                beside: path(b"y"),
+            },
+        ];
+        Journal::new(header, steps)
+    }
+
+    #[test]
+    fn a_journal_is_read_as_it_was_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        assert_eq!(Journal::read(&home, &root()).unwrap(), None);
+        assert!(leftovers(&home).unwrap().is_empty());
+        let mut journal = journal();
+        journal.write(&home).unwrap();
+        assert_eq!(Journal::read(&home, &root()).unwrap().unwrap(), journal);
+        let rescue = Rescue { paths: vec![path(b"a\n\xff")], folder: None };
+        journal.finish(&home, Finished::Neither { rescue }).unwrap();
+        assert_eq!(Journal::read(&home, &root()).unwrap().unwrap(), journal);
+        let left = leftovers(&home).unwrap();
+        assert_eq!(left[0].header.as_ref().unwrap(), &journal.header);
+        Journal::remove(&home, &root()).unwrap();
+        Journal::remove(&home, &root()).unwrap();
+        assert!(leftovers(&home).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_not_whole_or_not_known_is_said_and_listed() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::new(folder.path());
+        journal().write(&home).unwrap();
+        let path = path_of(&home, &root());
+        let whole = fs::read_to_string(&path).unwrap();
+        let mut other = whole.clone();
+        other.replace_range(whole.len() - 10..whole.len() - 9, "!");
+        let newer = whole.replacen("\"version\":1", "\"version\":2", 1);
+        for bad in [&other, &whole[..whole.len() - 40], &whole[..20], "", "{}\n", &newer] {
+            fs::write(&path, bad).unwrap();
+            let error = Journal::read(&home, &root()).unwrap_err();
+            let is_newer = matches!(error, JournalError::Version { version: 2, .. });
+            assert_eq!(is_newer, *bad == newer, "{error}");
+            assert_eq!(leftovers(&home).unwrap().len(), 1, "{bad}");
+        }
+        // What a later program of the same version adds is no hindrance.
+        let more = whole.replacen("\"version\":1", "\"version\":1,\"more\":[]", 1);
+        fs::write(&path, more).unwrap();
+        assert_eq!(Journal::read(&home, &root()).unwrap().unwrap(), journal());
+    }
+
+    #[test]
+    fn the_first_version_is_read_for_ever() {
+        let step = concat!(
+            r#"{"path":{"hex":"610aff"},"old":{"kind":"file","mode":420,"size":1,"digest":"#,
+            r#""0000000000000000000000000000000000000000000000000000000000000007"},"#,
+            r#""new":{"kind":"link","target":[255,10]},"beside":".stead-new-apply-1-0"}"#,
+        );
+        let seven = Digest::parse(&format!("{:064x}", 7)).unwrap();
+        let read: Step = serde_json::from_str(step).unwrap();
+        assert_eq!(read.path, path(b"a\n\xff"));
+        assert_eq!(read.old, Some(State::File { mode: 0o644, size: 1, digest: seven }));
+        assert_eq!(read.new, Some(State::Link { target: (*b"\xff\n").into() }));
+        assert_eq!(serde_json::to_string(&read).unwrap(), step);
+    }
+}

@@ -93,7 +93,7 @@ impl Step {
     pub(crate) fn changes_name(&self) -> bool {
         match (&self.old, &self.new) {
             (Some(old), Some(new)) => {
-                !(old.is_folder() && new.is_folder()) && !old.has_bytes_of(new)
+                !(old.is_folder() && new.is_folder() || old.has_bytes_of(new))
             }
             _ => true,
         }

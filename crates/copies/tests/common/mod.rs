@@ -8,6 +8,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, SystemTime};
 
 use stead_copies::{Admitted, Home, MakeError, NoteKind, Obstruction, Request, admit};
 use stead_core::id::{RootId, SessionId, SlotName, TaskId, Timestamp};
@@ -20,7 +21,9 @@ use tempfile::TempDir;
 pub struct Kit {
     pub git: Git,
     pub home: Home,
-    folder: TempDir,
+    at: PathBuf,
+    /// None when another process made the folder.
+    _folder: Option<TempDir>,
     environment: BTreeMap<OsString, OsString>,
 }
 
@@ -33,6 +36,11 @@ impl Kit {
         let folder = tempfile::Builder::new().prefix("copies-").tempdir_in(base).unwrap();
         let at = folder.path().canonicalize().unwrap();
         fs::create_dir(at.join("user")).unwrap();
+        Self { _folder: Some(folder), ..Self::at_folder(&at) }
+    }
+
+    /// The same in a folder that is there.
+    pub fn at_folder(at: &Path) -> Self {
         let environment = BTreeMap::from(
             [
                 ("PATH", std::env::var_os("PATH").unwrap()),
@@ -46,11 +54,12 @@ impl Kit {
             .map(|(name, value)| (name.into(), value)),
         );
         let git = Git::find(&environment).unwrap();
-        Self { git, home: Home::new(at.join("stead")), folder, environment }
+        let home = Home::new(at.join("stead"));
+        Self { git, home, at: at.to_owned(), _folder: None, environment }
     }
 
     pub fn at(&self, name: impl AsRef<Path>) -> PathBuf {
-        self.folder.path().canonicalize().unwrap().join(name)
+        self.at.join(name)
     }
 
     /// What a person runs: nothing of the library's care.
@@ -96,15 +105,15 @@ impl Kit {
         self.settle(path);
     }
 
-    /// Gives all tracked files an old time, so that no entry of the index is racy.
+    /// Gives all tracked files an old time, so that no entry of the index is racy. Those that have
+    /// it are left alone: some Gits do not compare fractions of seconds and would keep the entry.
     pub fn settle(&self, path: &Path) {
+        let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 30);
         for file in self.ok(path, &["ls-files", "-z"]).split('\0').filter(|f| !f.is_empty()) {
             let file = path.join(file);
-            if fs::symlink_metadata(&file).is_ok_and(|found| found.is_file()) {
-                let opened = fs::File::options().write(true).open(&file);
-                let Ok(opened) = opened else { continue };
-                let old =
-                    std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1 << 30);
+            let found = fs::symlink_metadata(&file);
+            if found.is_ok_and(|found| found.is_file() && found.modified().unwrap() != old) {
+                let opened = fs::File::options().write(true).open(&file).unwrap();
                 opened.set_times(fs::FileTimes::new().set_modified(old)).unwrap();
             }
         }
@@ -113,36 +122,6 @@ impl Kit {
 
     pub fn status(&self, path: &Path) -> String {
         self.ok(path, &["status", "--porcelain", "--untracked-files=all"])
-    }
-
-    pub fn request(&self, task: u32, roots: &[(&str, &Path, Access)]) -> Request {
-        let roots: Vec<Root> = roots
-            .iter()
-            .map(|(slot, path, access)| {
-                let found = FileIdentity::of(path).unwrap_or(FileIdentity {
-                    device: 0,
-                    inode: 0,
-                    birth: None,
-                });
-                Root {
-                    id: RootId::parse(&format!("root-{slot}")).unwrap(),
-                    slot: SlotName::parse(slot).unwrap(),
-                    directory: AbsoluteDir::new(*path).unwrap(),
-                    access: *access,
-                    identity: RootIdentity {
-                        inode: found.inode,
-                        birth: found.birth.map(|birth| (birth.secs, birth.nanos)),
-                    },
-                }
-            })
-            .collect();
-        Request {
-            session: session(),
-            task: TaskId(task),
-            at: Timestamp(1),
-            primary: roots.first().map_or(SlotName::parse("none").unwrap(), |r| r.slot.clone()),
-            roots,
-        }
     }
 
     pub fn try_admit(&self, request: &Request) -> Result<Admitted, MakeError> {
@@ -155,7 +134,7 @@ impl Kit {
     }
 
     pub fn copy_as(&self, task: u32, root: &Path) -> (Admitted, PathBuf) {
-        let request = self.request(task, &[("app", root, Access::Write)]);
+        let request = request_for(task, &[("app", root, Access::Write)]);
         let admitted = self.try_admit(&request).unwrap_or_else(|e| panic!("{e}"));
         let copy = self.home.copy(&session(), TaskId(task), &slot("app"));
         (admitted, copy)
@@ -163,7 +142,7 @@ impl Kit {
 
     /// Demands that one root is refused and nothing is left; why.
     pub fn refusal(&self, root: &Path) -> (Obstruction, Option<String>) {
-        let request = self.request(1, &[("app", root, Access::Write)]);
+        let request = request_for(1, &[("app", root, Access::Write)]);
         self.refusal_of(&request)
     }
 
@@ -191,6 +170,33 @@ impl Kit {
 
 fn picture_if_there(request: &Request) -> Vec<String> {
     request.roots.iter().map(|root| picture(root.directory.as_path())).collect()
+}
+
+pub fn request_for(task: u32, roots: &[(&str, &Path, Access)]) -> Request {
+    let roots: Vec<Root> = roots
+        .iter()
+        .map(|(slot, path, access)| {
+            let found =
+                FileIdentity::of(path).unwrap_or(FileIdentity { device: 0, inode: 0, birth: None });
+            Root {
+                id: RootId::parse(&format!("root-{slot}")).unwrap(),
+                slot: SlotName::parse(slot).unwrap(),
+                directory: AbsoluteDir::new(*path).unwrap(),
+                access: *access,
+                identity: RootIdentity {
+                    inode: found.inode,
+                    birth: found.birth.map(|birth| (birth.secs, birth.nanos)),
+                },
+            }
+        })
+        .collect();
+    Request {
+        session: session(),
+        task: TaskId(task),
+        at: Timestamp(1),
+        primary: roots.first().map_or(SlotName::parse("none").unwrap(), |r| r.slot.clone()),
+        roots,
+    }
 }
 
 pub fn session() -> SessionId {

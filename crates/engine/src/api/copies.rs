@@ -74,9 +74,9 @@ pub enum CopyState {
 pub struct ReviewParams {
     /// Which copy.
     pub slot: SlotName,
-    /// The most bytes of the file diff that are wanted; none: all.
+    /// The most lines of the diff that are wanted; none: all.
     #[serde(default)]
-    pub most: Option<u64>,
+    pub most_lines: Option<usize>,
 }
 
 /// A frozen snapshot against its base.
@@ -98,7 +98,7 @@ pub struct ReviewResponse {
     pub checkout: Option<Checkout>,
     /// Every eligible change, in the order of paths.
     pub changes: Vec<ChangeView>,
-    /// The diff of file contents, as text for people.
+    /// A headline for every change and a unified diff of each text file, as text for people.
     pub diff: String,
     /// Whether some of it was left out.
     pub cut: bool,
@@ -113,7 +113,7 @@ pub struct ReviewResponse {
 pub struct ChangeView {
     /// Where, as people see it.
     pub path: String,
-    /// What, in one line: `new file`, `mode 644 to 755`, ….
+    /// What becomes of it, in one line.
     pub what: String,
 }
 

@@ -16,6 +16,7 @@ use super::watch::{self, Inherited};
 use super::{Errand, Output, PANICKED};
 use crate::group;
 use crate::run::timespec;
+use crate::sink::PIPE_SIZE;
 use crate::supervisor::DONE;
 use crate::system::{self, Alone, Forked};
 use crate::wire::{self, Part, Refusal};
@@ -26,9 +27,6 @@ pub(super) const EMPTY: i32 = 0;
 /// How often what is being killed is killed again: soon at first, then ever more seldom, because
 /// what is left then cannot be killed.
 const NAP: (Duration, Duration) = (Duration::from_millis(5), Duration::from_secs(1));
-
-/// What a pipe holds at most, unless somebody asked for more.
-const PIPE_SIZE: usize = 64 * 1024;
 
 /// What a keeper is started with.
 pub(super) struct Task {
@@ -117,7 +115,7 @@ impl Keeper {
             if let Some(ending) = &mut self.ending {
                 let now = Instant::now();
                 if now >= ending.next {
-                    signal_all(Signal::KILL);
+                    group::signal_own(Signal::KILL);
                     ending.next = now + ending.nap;
                     ending.nap = (ending.nap * 2).min(NAP.1);
                 }
@@ -179,7 +177,7 @@ impl Keeper {
     /// way; KILL after the grace, which the supervisor has used by then.
     fn release(&mut self) {
         if self.ending.is_none() {
-            signal_all(Signal::TERM);
+            group::signal_own(Signal::TERM);
             let extra = if self.supervisor.is_some() { Duration::from_secs(1) } else { NAP.0 };
             self.ending = Some(Ending { next: Instant::now() + self.grace + extra, nap: NAP.0 });
         }
@@ -228,9 +226,4 @@ fn is_open_after_draining(output: &mut File) -> bool {
             matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
         }
     }
-}
-
-fn signal_all(signal: Signal) {
-    let me = std::process::id();
-    group::signal_all(me, &group::descendants(group::children(me)), signal);
 }

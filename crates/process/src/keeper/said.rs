@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::io::Errno;
@@ -106,24 +106,17 @@ pub(super) fn receive(door: &OwnedFd) -> io::Result<Task> {
         return Err(Errno::MFILE.into());
     }
     let control = packet.fds.remove(0);
-    let (order, held) = packet.into_order()?;
+    let command = packet.into_command()?;
     let errand = Errand {
-        program: order.program.to_os_string(),
-        arguments: order.arguments.iter().map(Raw::to_os_string).collect(),
-        environment: order
-            .environment
-            .iter()
-            .map(|(name, value)| (name.to_os_string(), value.to_os_string()))
-            .collect(),
-        directory: PathBuf::from(order.directory.to_os_string()),
-        time_limit: order.time_limit,
-        grace: order.grace,
-        output: Output::Log {
-            path: PathBuf::from(order.log.to_os_string()),
-            limit: order.log_limit,
-        },
-        held: held.ok_or(Errno::BADF)?,
-        outcome: PathBuf::from(beside.outcome.to_os_string()),
+        program: command.program,
+        arguments: command.arguments,
+        environment: command.environment,
+        directory: command.directory,
+        time_limit: command.time_limit,
+        grace: command.grace,
+        output: Output::Log { path: command.log, limit: command.log_limit },
+        held: command.held.ok_or(Errno::BADF)?,
+        outcome: beside.outcome.into_os_string().into(),
     };
     Ok(Task { errand, control, starter: None, pipes: None })
 }

@@ -1,29 +1,23 @@
 //! The supervisor of a kept run: it holds the lock while the command runs, and no longer.
 
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use rustix::process::{Pid, Signal, WaitOptions, WaitStatus};
+use rustix::process::{Pid, Signal, WaitStatus};
 
 use super::said::{Outcome, Said, Wish};
 use super::signals::Signals;
-use super::{Errand, Output, launch};
+use super::{Errand, Output};
 use crate::group::{self, GIVE_UP};
 use crate::identity::{ProcessIdentity, from_pid};
 use crate::log::Log;
 use crate::run::{How, timespec};
+use crate::sink::{PIPE_SIZE, Sink};
 use crate::supervisor::{DONE, LEFT_SOME};
 use crate::wire::{self, Part, Refusal};
-
-/// The shortest time between two walks of a tree that is being killed.
-const BETWEEN_WALKS: Duration = Duration::from_millis(5);
-
-/// What a pipe holds at most, unless somebody asked for more.
-const PIPE_SIZE: usize = 64 * 1024;
 
 /// What a supervisor takes over from its keeper.
 pub(super) struct Inherited {
@@ -48,10 +42,7 @@ pub(super) fn supervise(errand: Errand, inherited: Inherited) -> i32 {
     let started = enter()
         .map_err(|error| Refusal::new(Part::Supervisor, &error))
         .and_then(|()| sink(&errand, output))
-        .and_then(|sink| {
-            let [out, err] = &ends;
-            Ok((sink, launch::launch(&errand, out.as_fd(), err.as_fd())?))
-        });
+        .and_then(|sink| Ok((sink, start(&errand, &ends)?)));
     drop(ends);
     let (sink, leader) = match started {
         Ok(started) => started,
@@ -90,52 +81,17 @@ fn enter() -> io::Result<()> {
     Ok(())
 }
 
-struct Sink {
-    output: File,
-    log: Log,
-    buffer: Vec<u8>,
-    is_open: bool,
-}
-
 fn sink(errand: &Errand, output: Option<File>) -> Result<Option<Sink>, Refusal> {
     let (Output::Log { path, limit }, Some(output)) = (&errand.output, output) else {
         return Ok(None);
     };
     let log = Log::create(path, *limit).map_err(|error| Refusal::new(Part::Log, &error))?;
-    Ok(Some(Sink { output, log, buffer: vec![0; PIPE_SIZE], is_open: true }))
+    Ok(Some(Sink::new(output, log, vec![0; PIPE_SIZE])))
 }
 
-impl Sink {
-    /// Reads what is there now, but at most once; gives how much it was.
-    fn read_some(&mut self) -> usize {
-        loop {
-            match self.output.read(&mut self.buffer) {
-                Ok(length) if length > 0 => {
-                    self.log.take(self.buffer.get(..length).unwrap_or_default());
-                    return length;
-                }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return 0,
-                Ok(_) | Err(_) => {
-                    self.is_open = false;
-                    return 0;
-                }
-            }
-        }
-    }
-
-    /// What was in the pipe when the command ended is its output; what others add is not waited
-    /// for.
-    fn finish(mut self) {
-        let mut left = rustix::pipe::fcntl_getpipe_size(&self.output).unwrap_or(PIPE_SIZE);
-        while left > 0 {
-            match self.read_some() {
-                0 => break,
-                length => left = left.saturating_sub(length),
-            }
-        }
-        self.log.finish();
-    }
+fn start(errand: &Errand, [out, err]: &[OwnedFd; 2]) -> Result<Pid, Refusal> {
+    let null = File::open("/dev/null").map_err(|error| Refusal::new(Part::Supervisor, &error))?;
+    errand.launch().start([null.as_fd(), out.as_fd(), err.as_fd()])
 }
 
 #[derive(Clone, Copy)]
@@ -176,7 +132,7 @@ impl Watch {
 
     fn until_ended(&mut self) {
         loop {
-            self.reap();
+            self.childless = group::reap(self.leader, &mut self.status);
             let now = Instant::now();
             match self.phase {
                 // What it left lives on: that is what a place is for.
@@ -188,8 +144,8 @@ impl Watch {
                 Phase::Ending { until } if now >= until => self.kill(),
                 Phase::Killing { until, .. } if now >= until => return,
                 Phase::Killing { next, until } if now >= next => {
-                    signal_tree(Signal::KILL);
-                    self.phase = Phase::Killing { next: now + BETWEEN_WALKS, until };
+                    group::signal_own(Signal::KILL);
+                    self.phase = Phase::Killing { next: now + group::BETWEEN_WALKS, until };
                 }
                 _ => {}
             }
@@ -204,7 +160,7 @@ impl Watch {
                 if self.status.is_none() {
                     self.cause = Some(cause);
                 }
-                signal_tree(signal);
+                group::signal_own(signal);
                 self.phase = Phase::Ending { until: Instant::now() + self.errand.grace };
             }
             Phase::Ending { .. } if cause == How::Stopped => self.kill(),
@@ -217,24 +173,6 @@ impl Watch {
         self.phase = Phase::Killing { next: now, until: now + GIVE_UP };
     }
 
-    fn reap(&mut self) {
-        loop {
-            match rustix::process::wait(WaitOptions::NOHANG) {
-                Ok(Some((pid, status))) => {
-                    if pid == self.leader {
-                        self.status = Some(status);
-                    }
-                }
-                Ok(None) => return,
-                Err(Errno::INTR) => {}
-                Err(_) => {
-                    self.childless = true;
-                    return;
-                }
-            }
-        }
-    }
-
     fn wait(&mut self) {
         let until = match self.phase {
             Phase::Running { until } => until,
@@ -242,7 +180,7 @@ impl Watch {
             Phase::Killing { next, .. } => Some(next),
         };
         let limit = until.map(|until| timespec(until.saturating_duration_since(Instant::now())));
-        let output = self.sink.as_ref().filter(|sink| sink.is_open).map(|sink| sink.output.as_fd());
+        let output = self.sink.as_ref().and_then(Sink::output);
         let watched = [
             Some(self.signals.as_fd()),
             self.control.as_ref().map(AsFd::as_fd),
@@ -299,16 +237,11 @@ impl Watch {
 
     fn finish(self) -> i32 {
         let is_whole = self.cause.is_none() || self.childless;
-        let how = match (self.cause, self.status) {
-            (Some(cause), _) => cause,
-            (None, Some(status)) => match (status.exit_status(), status.terminating_signal()) {
-                (Some(code), _) => How::Exited(code),
-                (None, Some(signal)) => How::Signalled(signal),
-                (None, None) => How::Lost,
-            },
-            (None, None) => How::Lost,
-        };
-        if let Some(sink) = self.sink {
+        let how = How::of(self.cause, self.status);
+        if let Some(mut sink) = self.sink {
+            // What was in the pipe when the command ended is its output; what others add is not
+            // waited for.
+            sink.drain();
             sink.finish();
         }
         // Whoever started it hears of the end all the same.
@@ -320,9 +253,4 @@ impl Watch {
         }
         if is_whole { DONE } else { LEFT_SOME }
     }
-}
-
-fn signal_tree(signal: Signal) {
-    let me = std::process::id();
-    group::signal_all(me, &group::descendants(group::children(me)), signal);
 }

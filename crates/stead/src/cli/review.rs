@@ -11,8 +11,8 @@ use crate::exit::{Done, Exit};
 use crate::output::{answer, document, say, style, styled};
 use crate::render;
 
-/// The most bytes of a diff that are shown unless all of it is asked for.
-const MOST: u64 = 64 * 1024;
+/// The most lines of a diff that are shown unless all of it is asked for.
+const MOST: usize = 2000;
 
 /// Freeze a copy and show what an apply would bring
 #[derive(Debug, Args)]
@@ -35,19 +35,14 @@ pub(crate) fn review(arguments: &ReviewArguments) -> Done {
         let client = context.connect().await?;
         let session = context.session(&client, arguments.chosen.session.as_deref()).await?;
         let (task, slot) = arguments.copy.find(&client, &session).await?;
-        let most = (!arguments.whole && !arguments.json.json).then_some(MOST);
-        let params = ReviewParams { slot: slot.clone(), most };
+        let most_lines = (!arguments.whole && !arguments.json.json).then_some(MOST);
+        let params = ReviewParams { slot: slot.clone(), most_lines };
         let review = client.review(&session, task, &params).await?;
         if arguments.json.json {
             document(&review)?;
             return Ok(Exit::DONE);
         }
         answer(render::review(&review))?;
-        if review.cut {
-            say(format_args!(
-                "the diff is longer: `stead task review {task} {slot} --whole --session {session}`"
-            ));
-        }
         if review.access == Access::Read {
             say("this root was given to be read: nothing of it can be applied");
         } else if !review.changes.is_empty() {

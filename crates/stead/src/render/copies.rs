@@ -55,16 +55,6 @@ pub(crate) fn review(review: &ReviewResponse) -> String {
     } else {
         let count = counted(review.changes.len(), "change", "changes");
         text.push_str(&format!("\n{}\n", styled(style::BOLD, count)));
-        let widest = review.changes.iter().map(|c| c.what.chars().count()).max().unwrap_or(0);
-        for change in &review.changes {
-            let pad = widest.saturating_sub(change.what.chars().count());
-            text.push_str(&format!(
-                "  {}{}  {}\n",
-                styled(style::DIM, &change.what),
-                " ".repeat(pad),
-                clean::line(&change.path)
-            ));
-        }
     }
     if !review.diff.is_empty() {
         text.push('\n');
