@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::Serialize;
 use stead_core::event::Outcome;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_model::{Model, Reply, Request};
@@ -74,7 +75,8 @@ impl<M: Model + ?Sized> Loop<M> {
             let reply = self.reply(turn, &request, &conversation).await;
             conversation.messages = request.messages;
             let reply = reply?;
-            match record(turn, Ask::Say(reply.clone())).await {
+            let calls = reply.calls.iter().map(|call| call.id.clone()).collect();
+            match record(turn, Ask::Say { reply: stored(&reply)?, calls }).await {
                 Ok(()) => {}
                 // It must hear that first; what it said without knowing is not recorded.
                 Err(Stopped::Refused(refusal)) if refusal.kind == RefusalKind::MailWaiting => {
@@ -92,7 +94,8 @@ impl<M: Model + ?Sized> Loop<M> {
             for call in reply.calls {
                 tracing::debug!(agent = %turn.path, call = %call.id, tool = %call.tool, "a call");
                 let result = tools.run(call).await.ok_or(Stopped::Cancelled)?;
-                record(turn, Ask::Answer(result.clone())).await?;
+                let ask = Ask::Answer { call: result.id.clone(), result: stored(&result)? };
+                record(turn, ask).await?;
                 conversation.answer(result);
             }
         }
@@ -165,6 +168,11 @@ async fn record(turn: &Turn, what: Ask) -> Result<(), Stopped> {
         Told::Recorded => Ok(()),
         other => Err(unexpected(&other).into()),
     }
+}
+
+/// A message as it is stored.
+fn stored(message: &impl Serialize) -> Result<Vec<u8>, Stopped> {
+    serde_json::to_vec(message).map_err(|error| failed(format!("it cannot be stored: {error}")))
 }
 
 fn failed(reason: String) -> Stopped {

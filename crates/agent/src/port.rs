@@ -148,9 +148,19 @@ pub enum Ask {
     /// A boundary: deliver what waits. Answers the entries that are new.
     Boundary,
     /// Record what the agent said, before its calls are run.
-    Say(Reply),
+    Say {
+        /// The [`Reply`] as the model crate stores it, in JSON.
+        reply: Vec<u8>,
+        /// The calls in it, in order.
+        calls: Vec<CallId>,
+    },
     /// Record what a call came to.
-    Answer(ToolResult),
+    Answer {
+        /// Which call.
+        call: CallId,
+        /// The [`ToolResult`] as the model crate stores it, in JSON.
+        result: Vec<u8>,
+    },
     /// May this be done? Answers when it is settled.
     Permission {
         /// What.

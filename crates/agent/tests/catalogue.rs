@@ -11,7 +11,7 @@ use stead_core::refusal::RefusalKind;
 use stead_core::task::{Owner, Status};
 
 fn refusal(tool: &str, arguments: Value) -> String {
-    Tool::parse(tool, &arguments).unwrap_err().to_string()
+    Tool::parse(tool, arguments).unwrap_err().to_string()
 }
 
 fn walk(place: &str, schema: &Value, known: &BTreeSet<&str>) {
@@ -184,7 +184,7 @@ fn refusals_name_the_field_and_what_may_stand_there() {
 
 #[test]
 fn good_calls_are_read() {
-    let parse = |tool, arguments| Tool::parse(tool, &arguments).unwrap();
+    let parse = |tool, arguments| Tool::parse(tool, arguments).unwrap();
     let ToolCallParsed::Read(read) =
         parse("read", json!({ "path": "x", "offset": 3.0, "limit": null }))
     else {
@@ -244,7 +244,7 @@ fn nothing_of_a_hostile_argument_comes_back_unbounded_or_raw() {
             json!(1e308),
             json!(null),
         ] {
-            let refusal = Tool::parse(tool.name, &arguments).unwrap_err();
+            let refusal = Tool::parse(tool.name, arguments.clone()).unwrap_err();
             assert_eq!(refusal.kind, RefusalKind::InvalidArgument);
             assert!(refusal.to_string().len() < 1000);
             assert!(!refusal.line.contains(char::is_control), "{}", refusal.line);
@@ -392,7 +392,7 @@ proptest! {
     fn what_the_schema_refuses_the_parser_refuses(arguments in any_json()) {
         for tool in catalogue() {
             let fits = jsonschema::validator_for(&tool.schema).unwrap().is_valid(&arguments);
-            match Tool::parse(tool.name, &arguments) {
+            match Tool::parse(tool.name, arguments.clone()) {
                 Ok(_) => prop_assert!(fits, "{}: {arguments}", tool.name),
                 Err(refusal) => {
                     prop_assert_eq!(refusal.kind, RefusalKind::InvalidArgument);
@@ -410,7 +410,7 @@ proptest! {
     ) {
         let tool = &catalogue()[number];
         prop_assert!(jsonschema::validator_for(&tool.schema).unwrap().is_valid(&arguments));
-        if let Err(refusal) = Tool::parse(tool.name, &arguments) {
+        if let Err(refusal) = Tool::parse(tool.name, arguments.clone()) {
             let rule = RULES.iter().any(|rule| refusal.line.contains(rule));
             prop_assert!(rule, "{}: {arguments}: {refusal}", tool.name);
         }

@@ -107,10 +107,12 @@ pub struct Unknown(pub RelPath);
 /// # Errors
 /// An eligible file without a digest.
 pub fn changes(base: &Base, snapshot: &Snapshot) -> Result<Vec<Change>, Unknown> {
-    let beside = Beside::of(base);
+    let beside = base.scope();
     let mut changes = Vec::new();
     for found in compare(&base.manifest, &snapshot.manifest) {
-        if found.difference == Difference::Removed && beside.concerns(found.path) {
+        let path = found.path;
+        let is_beside = beside.holds(path) || beside.is_below(path);
+        if found.difference == Difference::Removed && is_beside {
             continue;
         }
         let state = |entry: Option<&Entry>| {
@@ -123,28 +125,6 @@ pub fn changes(base: &Base, snapshot: &Snapshot) -> Result<Vec<Change>, Unknown>
         }
     }
     Ok(changes)
-}
-
-/// The topmost paths below which nothing is eligible, in the order of paths.
-struct Beside<'a>(Vec<&'a RelPath>);
-
-impl<'a> Beside<'a> {
-    fn of(base: &'a Base) -> Self {
-        let mut paths: Vec<&RelPath> =
-            base.ignored.iter().chain(&base.nested).chain(&base.left_out).collect();
-        paths.sort();
-        paths.dedup_by(|path, above| path.is_within(above));
-        Self(paths)
-    }
-
-    /// Whether the path is, or is in, or holds something that is not eligible.
-    fn concerns(&self, path: &RelPath) -> bool {
-        let next = self.0.partition_point(|other| *other <= path);
-        let above = next.checked_sub(1).and_then(|at| self.0.get(at));
-        let below = self.0.get(next);
-        above.is_some_and(|other| path.is_within(other))
-            || below.is_some_and(|other| other.is_within(path))
-    }
 }
 
 #[cfg(test)]
@@ -166,13 +146,13 @@ mod tests {
 
     fn base_of(entries: Vec<Entry>) -> Base {
         Base {
-            commit: None,
-            rules: crate::Rules::default(),
             manifest: manifest(entries),
             index: Vec::new(),
             ignored: Vec::new(),
             nested: Vec::new(),
             left_out: Vec::new(),
+            commit: None,
+            rules: crate::Rules::default(),
         }
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use stead_core::delegated::Checkout;
 use stead_core::id::{Digest, RootId, SessionId, SlotName, TaskId, Timestamp};
 use stead_core::layout::{AbsoluteDir, Access, RootIdentity};
-use stead_git::{Git, Repository};
+use stead_git::{Git, Head, Repository};
 
 use crate::error::CopyError;
 use crate::home::Home;
@@ -94,6 +94,17 @@ impl Slot {
             RootKind::Plain => RootKind::Plain,
         };
         Ok(Self { source: directory.clone(), identity, kind, ..self })
+    }
+}
+
+/// What a work tree has checked out. A branch whose name is no text is told apart by its bytes.
+pub fn checked_out(head: &Head) -> Checkout {
+    match head {
+        Head::Branch { name, .. } => Checkout::Branch(match name.to_str() {
+            Some(name) => name.to_owned(),
+            None => name.as_encoded_bytes().escape_ascii().to_string(),
+        }),
+        Head::Detached(commit) => Checkout::Detached(commit.to_string()),
     }
 }
 

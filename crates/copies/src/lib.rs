@@ -44,7 +44,7 @@ pub use found::{Found, FoundDepot, FoundTask, forget_depot, found, live_blobs, t
 pub use freeze::freeze;
 pub use home::Home;
 pub use journal::{Finished, Header, JournalError, Leftover, Rescue, leftovers};
-pub use layout::{Checkout, Layout, RootKind, Slot};
+pub use layout::{Checkout, Layout, RootKind, Slot, checked_out};
 pub use note::{Note, NoteKind};
 pub use recover::{Recorded, RecoverError, forget, recover};
 pub use refusal::{MakeError, Obstruction, Refused};

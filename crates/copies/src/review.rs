@@ -31,9 +31,9 @@ pub struct Review {
     /// What else differs and is never applied: below ignored paths and in nested repositories, by
     /// the topmost folder, with the number of files.
     pub beside: Vec<(RelPath, u64)>,
-    /// How many commits were made in the copy. An apply brings files, `stead submit` brings
-    /// commits.
-    pub commits: u64,
+    /// How many commits were made in the copy; none when that is not known. An apply brings files,
+    /// `stead submit` brings commits.
+    pub commits: Option<u64>,
 }
 
 /// Why there is no review.
@@ -58,8 +58,7 @@ pub(crate) fn names(slots: &[SlotName]) -> String {
 
 impl Review {
     /// The review of `snapshot`, a frozen copy of `slot`. Whether nobody works in the layout is for
-    /// the caller (2.7, 1). `checkout` is what the original has checked out now, `commits` how many
-    /// commits the copy has that it was not made with.
+    /// the caller (2.7, 1). `checkout` is what the original has checked out now.
     ///
     /// # Errors
     /// [`ReviewError`].
@@ -70,7 +69,6 @@ impl Review {
         base: &Base,
         snapshot: &Snapshot,
         checkout: Option<Checkout>,
-        commits: u64,
     ) -> Result<Self, ReviewError> {
         let Some(found) = layout.slots.iter().find(|found| found.slot == *slot) else {
             let valid = layout.slots.iter().map(|found| found.slot.clone()).collect();
@@ -86,7 +84,7 @@ impl Review {
             checkout,
             changes,
             beside: snapshot.beside.clone(),
-            commits,
+            commits: snapshot.commits,
         })
     }
 }

@@ -30,6 +30,12 @@ impl Scope {
     pub(crate) fn holds(&self, path: &RelPath) -> bool {
         self.top(path).is_some()
     }
+
+    /// Whether something of the set is below `path`.
+    pub(crate) fn is_below(&self, path: &RelPath) -> bool {
+        let after = self.0.partition_point(|top| top <= path);
+        self.0.get(after).is_some_and(|top| top.is_within(path))
+    }
 }
 
 #[cfg(test)]
@@ -50,7 +56,10 @@ mod tests {
             asked in path(),
         ) {
             let expected = tops.iter().any(|top| asked.is_within(top));
-            prop_assert_eq!(Scope::new(tops).holds(&asked), expected);
+            let below = tops.iter().any(|top| top.is_within(&asked) && *top != asked);
+            let scope = Scope::new(tops);
+            prop_assert_eq!(scope.holds(&asked), expected);
+            prop_assert_eq!(scope.holds(&asked) || scope.is_below(&asked), expected || below);
         }
     }
 }

@@ -5,7 +5,10 @@ const DIGITS: [char; 16] =
 
 /// Two digits a byte.
 pub(crate) fn encode(bytes: &[u8]) -> String {
-    bytes.iter().flat_map(|b| [b >> 4, b & 15]).filter_map(|d| DIGITS.get(usize::from(d))).collect()
+    let mut text = String::with_capacity(bytes.len() * 2);
+    let digits = bytes.iter().flat_map(|b| [b >> 4, b & 15]);
+    text.extend(digits.filter_map(|d| DIGITS.get(usize::from(d))));
+    text
 }
 
 /// The bytes of an even number of digits; none for anything else, upper case included.

@@ -253,7 +253,7 @@ impl TryFrom<String> for Digest {
 
 impl From<Digest> for String {
     fn from(digest: Digest) -> String {
-        digest.to_string()
+        hex::encode(&digest.0)
     }
 }
 

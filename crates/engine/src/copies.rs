@@ -156,17 +156,9 @@ impl Facts {
         })?;
         let old = Base::load(home, base).map_err(unreadable)?;
         let checkout = checkout(&git, slot).map_err(|refused| refused.refusal())?;
-        let commits = snapshot.commits.unwrap_or(0);
-        let shown = stead_copies::Review::new(
-            home,
-            &layout,
-            &self.slot,
-            &old,
-            &snapshot,
-            checkout.clone(),
-            commits,
-        )
-        .map_err(unreadable)?;
+        let shown =
+            stead_copies::Review::new(home, &layout, &self.slot, &old, &snapshot, checkout.clone())
+                .map_err(unreadable)?;
         let contents = Contents::of(home, &git, &slot.root, &old).map_err(unreadable)?;
         let mut read = |side: Side, path: &RelPath| {
             let manifest = match side {
@@ -279,7 +271,6 @@ impl Facts {
             &base,
             &snapshot,
             review.checkout.clone(),
-            0,
         )
         .map_err(unreadable)?;
         // Before anything is written: afterwards nothing may fail but the record.

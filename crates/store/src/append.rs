@@ -1,18 +1,20 @@
 //! One append: a batch of events over the streams of one session, stored whole or not at all.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
-use rusqlite::{Connection, OptionalExtension as _, named_params, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 use stead_core::event::{Envelope, StoredEvent, Stream};
-use stead_core::id::{Position, SessionId};
+use stead_core::id::{Position, RequestId, SessionId, Timestamp};
 
 use crate::blob::Body;
 use crate::error::StoreError;
 use crate::request;
 use crate::sql::{Number, failed};
+use crate::tip::{Tip, Tips};
 
-const ACT: &str = "append to the log";
+pub(crate) const ACT: &str = "append to the log";
+
+const INSERT: &str = "INSERT INTO events
+         (session, position, stream, seq, at, request, scope, kind, version, body, last)
+     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
 
 /// A batch of events to store in one transaction.
 #[derive(Debug, Clone)]
@@ -44,13 +46,23 @@ pub(crate) struct Encoded {
     session: SessionId,
     expect: Position,
     last: Position,
-    events: Vec<(Envelope, StoredEvent)>,
+    events: Vec<Row>,
     claims: Vec<SessionId>,
     pub(crate) bodies: Vec<Body>,
 }
 
+/// An event as the table has it.
+struct Row {
+    stream: Stream,
+    seq: u64,
+    position: Position,
+    at: Timestamp,
+    request: Option<RequestId>,
+    stored: StoredEvent,
+}
+
 impl Encoded {
-    pub(crate) fn new(append: Append) -> Result<Self, StoreError> {
+    pub(crate) fn new(append: &Append) -> Result<Self, StoreError> {
         let Append { session, expect, events, bodies, claims } = append;
         let malformed = |position, reason: &str| StoreError::Malformed {
             session: session.clone(),
@@ -58,10 +70,10 @@ impl Encoded {
             reason: reason.to_owned(),
         };
         if events.is_empty() {
-            return Err(malformed(expect, "it has no events"));
+            return Err(malformed(*expect, "it has no events"));
         }
-        let mut encoded = Vec::with_capacity(events.len());
-        let mut last = expect;
+        let mut rows = Vec::with_capacity(events.len());
+        let mut last = *expect;
         for envelope in events {
             let position =
                 last.checked_add(1).ok_or_else(|| malformed(last, "no number is left"))?;
@@ -72,51 +84,52 @@ impl Encoded {
             }
             let stored =
                 envelope.event.encode().map_err(|e| malformed(position, &e.to_string()))?;
-            encoded.push((envelope, stored));
+            let Envelope { stream, seq, position, at, request, event: _ } = envelope;
+            rows.push(Row {
+                stream: stream.clone(),
+                seq: *seq,
+                position: *position,
+                at: *at,
+                request: request.clone(),
+                stored,
+            });
         }
-        Ok(Self { session, expect, last, events: encoded, claims, bodies })
+        Ok(Self {
+            session: session.clone(),
+            expect: *expect,
+            last,
+            events: rows,
+            claims: claims.clone(),
+            bodies: bodies.clone(),
+        })
     }
 
     /// About how many bytes it adds to the transaction.
     pub(crate) fn weight(&self) -> usize {
-        let events: usize = self.events.iter().map(|(_, stored)| stored.body.len() + 200).sum();
+        let events: usize = self.events.iter().map(|row| row.stored.body.len() + 200).sum();
         let bodies: usize =
             self.bodies.iter().filter(|b| b.is_inline()).map(|b| b.bytes().len()).sum();
         events + bodies
     }
 
-    /// Writes it into the open transaction. The caller rolls back what an error leaves behind.
-    pub(crate) fn write(&self, connection: &Connection) -> Result<Appended, StoreError> {
-        let session = self.session_key(connection)?;
+    /// Writes it into the open transaction. The caller rolls back what an error leaves behind, and
+    /// forgets all tips when the transaction is not committed.
+    pub(crate) fn write(
+        &self,
+        connection: &Connection,
+        tips: &mut Tips,
+    ) -> Result<Appended, StoreError> {
+        // It is put back only when all went well: after an error the database is asked again.
+        let mut tip = match tips.take(&self.session) {
+            Some(tip) => self.check_tip(tip)?,
+            None => self.stored_tip(connection)?,
+        };
         for id in &self.claims {
-            claim(connection, id, session)?;
+            claim(connection, id, tip.key)?;
         }
-        let mut streams: HashMap<&Stream, (i64, u64)> = HashMap::new();
-        for (envelope, stored) in &self.events {
-            let (stream, seq) = match streams.entry(&envelope.stream) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => {
-                    new.insert(stream_key(connection, session, &envelope.stream)?)
-                }
-            };
-            *seq = seq.saturating_add(1);
-            if envelope.seq != *seq {
-                return Err(StoreError::Malformed {
-                    session: self.session.clone(),
-                    position: envelope.position,
-                    reason: format!("its number in its stream is {}, not {}", envelope.seq, seq),
-                });
-            }
-            if let Some(id) = &envelope.request
-                && let Some(position) = request::position(connection, session, id)?
-            {
-                return Err(StoreError::RequestTaken {
-                    session: self.session.clone(),
-                    request: id.clone(),
-                    position,
-                });
-            }
-            insert(connection, session, *stream, envelope, stored, envelope.position == self.last)?;
+        let mut insert = connection.prepare_cached(INSERT).map_err(failed(ACT))?;
+        for row in &self.events {
+            self.insert(connection, &mut insert, &mut tip, row)?;
         }
         for body in self.bodies.iter().filter(|body| body.is_inline()) {
             let mut statement = connection
@@ -126,11 +139,71 @@ impl Encoded {
                 .execute(params![body.digest().as_bytes(), body.bytes()])
                 .map_err(failed(ACT))?;
         }
+        tip.position = self.last;
+        tips.put(self.session.clone(), tip);
         Ok(Appended { first: self.expect.saturating_add(1), last: self.last })
     }
 
-    /// The session's key, after a check that it stands where the caller thinks.
-    fn session_key(&self, connection: &Connection) -> Result<i64, StoreError> {
+    fn insert(
+        &self,
+        connection: &Connection,
+        insert: &mut CachedStatement<'_>,
+        tip: &mut Tip,
+        row: &Row,
+    ) -> Result<(), StoreError> {
+        let (stream, seq) = tip.count(connection, &row.stream)?;
+        if row.seq != seq {
+            return Err(StoreError::Malformed {
+                session: self.session.clone(),
+                position: row.position,
+                reason: format!("its number in its stream is {}, not {}", row.seq, seq),
+            });
+        }
+        let session = tip.key;
+        if let Some(id) = &row.request
+            && let Some(position) = request::position(connection, session, id)?
+        {
+            return Err(StoreError::RequestTaken {
+                session: self.session.clone(),
+                request: id.clone(),
+                position,
+            });
+        }
+        insert
+            .execute(params![
+                session,
+                Number(row.position),
+                stream,
+                Number(row.seq),
+                row.at.0,
+                row.request.as_ref().map(RequestId::as_str),
+                row.stored.scope,
+                row.stored.kind,
+                row.stored.version,
+                row.stored.body,
+                row.position == self.last,
+            ])
+            .map(|_| ())
+            .map_err(failed(ACT))
+    }
+
+    /// The tip, after a check that the session stands where the caller thinks.
+    fn check_tip(&self, tip: Tip) -> Result<Tip, StoreError> {
+        if self.expect == 0 {
+            Err(StoreError::SessionExists(self.session.clone()))
+        } else if tip.position == self.expect {
+            Ok(tip)
+        } else {
+            Err(StoreError::Conflict {
+                session: self.session.clone(),
+                expected: self.expect,
+                found: tip.position,
+            })
+        }
+    }
+
+    /// The same from the database, where a session may have to be made.
+    fn stored_tip(&self, connection: &Connection) -> Result<Tip, StoreError> {
         let known: Option<(i64, u64)> = connection
             .prepare_cached(
                 "SELECT key, (SELECT ifnull(max(position), 0) FROM events WHERE session = sessions.key)
@@ -145,15 +218,9 @@ impl Encoded {
             })
             .map_err(failed(ACT))?;
         match known {
-            None if self.expect == 0 => self.create(connection),
+            Some((key, position)) => self.check_tip(Tip::new(key, position)),
+            None if self.expect == 0 => Ok(Tip::new(self.create(connection)?, 0)),
             None => Err(StoreError::UnknownSession(self.session.clone())),
-            Some(_) if self.expect == 0 => Err(StoreError::SessionExists(self.session.clone())),
-            Some((key, tip)) if tip == self.expect => Ok(key),
-            Some((_, found)) => Err(StoreError::Conflict {
-                session: self.session.clone(),
-                expected: self.expect,
-                found,
-            }),
         }
     }
 
@@ -181,69 +248,4 @@ pub(crate) fn stream_name(stream: &Stream) -> &str {
         Stream::Control => "",
         Stream::Conversation(agent) => agent.as_str(),
     }
-}
-
-/// The key of a stream and the number of its last event, making the stream if need be.
-fn stream_key(
-    connection: &Connection,
-    session: i64,
-    stream: &Stream,
-) -> Result<(i64, u64), StoreError> {
-    let name = stream_name(stream);
-    let known: Option<(i64, u64)> = connection
-        .prepare_cached(
-            "SELECT key, (SELECT ifnull(max(seq), 0) FROM events WHERE stream = streams.key)
-             FROM streams WHERE session = ?1 AND agent = ?2",
-        )
-        .and_then(|mut statement| {
-            statement
-                .query_row(params![session, name], |row| {
-                    Ok((row.get(0)?, row.get::<_, Number>(1)?.0))
-                })
-                .optional()
-        })
-        .map_err(failed(ACT))?;
-    if let Some(known) = known {
-        return Ok(known);
-    }
-    connection
-        .prepare_cached("INSERT INTO streams (session, agent) VALUES (?1, ?2)")
-        .and_then(|mut statement| statement.execute(params![session, name]))
-        .map_err(failed(ACT))?;
-    Ok((connection.last_insert_rowid(), 0))
-}
-
-fn insert(
-    connection: &Connection,
-    session: i64,
-    stream: i64,
-    envelope: &Envelope,
-    stored: &StoredEvent,
-    last: bool,
-) -> Result<(), StoreError> {
-    connection
-        .prepare_cached(
-            "INSERT INTO events
-                 (session, position, stream, seq, at, request, scope, kind, version, body, last)
-             VALUES
-                 (:session, :position, :stream, :seq, :at, :request, :scope, :kind, :version,
-                  :body, :last)",
-        )
-        .and_then(|mut statement| {
-            statement.execute(named_params! {
-                ":session": session,
-                ":position": Number(envelope.position),
-                ":stream": stream,
-                ":seq": Number(envelope.seq),
-                ":at": envelope.at.0,
-                ":request": envelope.request.as_ref().map(stead_core::id::RequestId::as_str),
-                ":scope": stored.scope,
-                ":kind": stored.kind,
-                ":version": stored.version,
-                ":body": stored.body,
-                ":last": last,
-            })
-        })
-        .map(|_| ())
-        .map_err(failed(ACT))
 }

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use stead_core::id::{BodyRef, Digest};
@@ -16,14 +17,14 @@ pub const INLINE_BYTES: usize = 64 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Body {
     digest: Digest,
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
 }
 
 impl Body {
     /// A body of these bytes.
     pub fn new(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
-        Self { digest: digest_of(&bytes), bytes }
+        Self { digest: digest_of(&bytes), bytes: bytes.into() }
     }
 
     /// The BLAKE3 digest of the bytes.
@@ -75,7 +76,7 @@ impl Blobs {
     pub fn put(&self, body: &Body) -> Result<(), StoreError> {
         let path = self.path(&body.digest);
         let parent = path.parent().unwrap_or(&self.folder);
-        if fs::read(&path).is_ok_and(|stored| stored == body.bytes) {
+        if fs::read(&path).is_ok_and(|stored| *stored == *body.bytes) {
             // A process that was killed between the rename and the folder's sync may have left it.
             return sync_folder(parent);
         }

@@ -17,6 +17,7 @@ mod reader;
 mod request;
 mod sql;
 mod store;
+mod tip;
 mod unfinished;
 mod writer;
 

@@ -16,7 +16,8 @@ pub(crate) const KNOWN: i64 = 1;
 /// Events have a rowid of their own, so that the appends of all sessions go to the same few pages
 /// at the end of the table and a group commit writes little; the two indexes carry the order.
 /// `agent` of a stream is '' for the control stream. `last` marks the end of a batch.
-/// The index `turns` serves [`crate::Reader::unfinished`], whose condition it repeats.
+/// The index `turns` serves [`crate::Reader::unfinished`], whose condition it repeats; with `IN`
+/// each insert would make a table of the list.
 const FIRST: &str = "
     CREATE TABLE sessions (
         key INTEGER PRIMARY KEY,
@@ -50,8 +51,8 @@ const FIRST: &str = "
     ) STRICT;
     CREATE UNIQUE INDEX requests ON events (session, request) WHERE request IS NOT NULL;
     CREATE INDEX turns ON events (session, kind)
-        WHERE kind IN ('turn-started', 'turn-settled', 'agent-reserved', 'agent-published',
-                       'agent-refused');
+        WHERE kind = 'turn-started' OR kind = 'turn-settled' OR kind = 'agent-reserved'
+           OR kind = 'agent-published' OR kind = 'agent-refused';
     CREATE TABLE bodies (
         key INTEGER PRIMARY KEY,
         digest BLOB NOT NULL UNIQUE,

@@ -1,5 +1,6 @@
 //! The one writer of a home.
 
+use std::borrow::Borrow;
 use std::fs::OpenOptions;
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
@@ -84,7 +85,7 @@ impl Store {
     }
 
     /// Stores a batch and blocks until it is durable.
-    pub fn append(&self, append: Append) -> Result<Appended, StoreError> {
+    pub fn append(&self, append: impl Borrow<Append>) -> Result<Appended, StoreError> {
         let (answer, outcome) = mpsc::sync_channel(1);
         self.submit(append, move |result| {
             // The receiver waits just below.
@@ -99,10 +100,10 @@ impl Store {
     /// Batches are stored in the order in which they are submitted.
     pub fn submit(
         &self,
-        append: Append,
+        append: impl Borrow<Append>,
         done: impl FnOnce(Result<Appended, StoreError>) + Send + 'static,
     ) {
-        self.writer.submit(append, Box::new(done));
+        self.writer.submit(append.borrow(), Box::new(done));
     }
 
     /// Takes the lease `name`; `purpose` is one line for people.

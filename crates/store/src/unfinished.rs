@@ -9,8 +9,8 @@ use crate::sql::failed;
 /// Answered from the index `turns` alone, whose condition stands here word for word: the
 /// events themselves, which may be many, are not read at the start of an engine.
 const SQL: &str = "SELECT s.id FROM events e JOIN sessions s ON s.key = e.session
-     WHERE e.kind IN ('turn-started', 'turn-settled', 'agent-reserved', 'agent-published',
-                      'agent-refused')
+     WHERE (e.kind = 'turn-started' OR e.kind = 'turn-settled' OR e.kind = 'agent-reserved'
+         OR e.kind = 'agent-published' OR e.kind = 'agent-refused')
      GROUP BY e.session
      HAVING sum(e.kind = 'turn-started') <> sum(e.kind = 'turn-settled')
          OR sum(e.kind = 'agent-reserved') <> sum(e.kind IN ('agent-published', 'agent-refused'))";

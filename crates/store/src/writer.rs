@@ -16,6 +16,7 @@ use crate::append::{Append, Appended, Encoded};
 use crate::blob::Blobs;
 use crate::error::StoreError;
 use crate::sql::failed;
+use crate::tip::Tips;
 
 /// About how many bytes one transaction takes at most, so that no append waits for too many others.
 const LARGEST_GROUP: usize = 4 * 1024 * 1024;
@@ -51,7 +52,7 @@ impl Writer {
     }
 
     /// Hands an append to the thread, which calls `done` after the commit.
-    pub(crate) fn submit(&self, append: Append, done: Done) {
+    pub(crate) fn submit(&self, append: &Append, done: Done) {
         match Encoded::new(append) {
             Err(error) => done(Err(error)),
             Ok(encoded) => {
@@ -97,6 +98,7 @@ impl Drop for Writer {
 }
 
 fn run(mut connection: Connection, blobs: &Blobs, jobs: &Receiver<Job>) {
+    let mut tips = Tips::default();
     while let Ok(job) = jobs.recv() {
         let mut next = Some(job);
         let mut group = Vec::new();
@@ -117,14 +119,19 @@ fn run(mut connection: Connection, blobs: &Blobs, jobs: &Receiver<Job>) {
                 next = jobs.try_recv().ok();
             }
         }
-        commit(&mut connection, blobs, group);
+        commit(&mut connection, blobs, &mut tips, group);
         if let Some(task) = task {
             task(&mut connection, blobs);
         }
     }
 }
 
-fn commit(connection: &mut Connection, blobs: &Blobs, group: Vec<(Encoded, Done)>) {
+fn commit(
+    connection: &mut Connection,
+    blobs: &Blobs,
+    tips: &mut Tips,
+    group: Vec<(Encoded, Done)>,
+) {
     if group.is_empty() {
         return;
     }
@@ -139,7 +146,7 @@ fn commit(connection: &mut Connection, blobs: &Blobs, group: Vec<(Encoded, Done)
             Err(error) => done(Err(error)),
         }
     }
-    match store(connection, ready.iter().map(|(append, _)| append)) {
+    match store(connection, tips, &ready) {
         Ok(outcomes) => {
             step::pass("store.append", Moment::After);
             for ((_, done), outcome) in ready.into_iter().zip(outcomes) {
@@ -147,6 +154,7 @@ fn commit(connection: &mut Connection, blobs: &Blobs, group: Vec<(Encoded, Done)
             }
         }
         Err(error) => {
+            tips.forget();
             for (_, done) in ready {
                 done(Err(error.clone()));
             }
@@ -155,17 +163,24 @@ fn commit(connection: &mut Connection, blobs: &Blobs, group: Vec<(Encoded, Done)
 }
 
 /// Stores the appends in one transaction: each outcome, or the one error that all of them share.
-fn store<'a>(
+fn store(
     connection: &mut Connection,
-    group: impl Iterator<Item = &'a Encoded>,
+    tips: &mut Tips,
+    group: &[(Encoded, Done)],
 ) -> Result<Vec<Result<Appended, StoreError>>, StoreError> {
     let act = failed(COMMIT);
     let mut transaction =
         connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(&act)?;
-    let mut outcomes = Vec::new();
-    for append in group {
+    if let [(alone, _)] = group {
+        // It needs no savepoint: dropping the transaction rolls back what it leaves behind.
+        let stored = alone.write(&transaction, tips)?;
+        transaction.commit().map_err(&act)?;
+        return Ok(vec![Ok(stored)]);
+    }
+    let mut outcomes = Vec::with_capacity(group.len());
+    for (append, _) in group {
         let savepoint = transaction.savepoint().map_err(&act)?;
-        let outcome = append.write(&savepoint);
+        let outcome = append.write(&savepoint, tips);
         match &outcome {
             Ok(_) => savepoint.commit().map_err(&act)?,
             // Dropping the savepoint rolls back to it.

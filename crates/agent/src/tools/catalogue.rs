@@ -207,11 +207,12 @@ impl Tool {
 
     /// Reads a call: an unknown tool, and every argument that does not fit the schema, is refused
     /// with the field's name and what may stand there.
-    pub fn parse(name: &str, arguments: &Value) -> Result<ToolCallParsed, Refusal> {
+    pub fn parse(name: &str, mut arguments: Value) -> Result<ToolCallParsed, Refusal> {
         let Some(tool) = catalogue().iter().find(|tool| tool.name == name) else {
             return Err(unknown(name));
         };
-        let checked = schema::check(tool.name, &tool.schema, arguments)?;
+        schema::check(tool.name, &tool.schema, &mut arguments)?;
+        let checked = arguments;
         Ok(match tool.name {
             "read" => {
                 let read: ReadArguments = from(name, checked)?;

@@ -47,7 +47,7 @@ impl Tools {
     /// Runs one call to its result; none when the turn was cancelled meanwhile.
     pub(crate) async fn run(&mut self, call: ToolCall) -> Option<ToolResult> {
         let ToolCall { id, tool, arguments } = call;
-        let output = match Tool::parse(&tool, &arguments) {
+        let output = match Tool::parse(&tool, arguments) {
             Ok(ToolCallParsed::Session(tool)) => {
                 let ask = Ask::Tool { call: id.clone(), tool };
                 self.session(ask).await

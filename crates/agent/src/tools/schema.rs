@@ -5,6 +5,7 @@
 //! understood; a test holds the catalogue to them.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
@@ -28,9 +29,27 @@ pub(super) fn of<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// Checks `value` and gives it back with optional `null`s dropped and integral floats made
-/// integers.
-pub(super) fn check(tool: &str, schema: &Value, value: &Value) -> Result<Value, Refusal> {
+/// Where in the arguments a value stands; a text only once somebody has to be told.
+#[derive(Clone, Copy)]
+enum At<'a> {
+    Top,
+    Field(&'a At<'a>, &'a str),
+    Item(&'a At<'a>, usize),
+}
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Top => Ok(()),
+            Self::Field(Self::Top, name) => f.write_str(name),
+            Self::Field(above, name) => write!(f, "{above}.{name}"),
+            Self::Item(above, number) => write!(f, "{above}[{number}]"),
+        }
+    }
+}
+
+/// Checks `value`, drops optional `null`s from it and makes integral floats integers.
+pub(super) fn check(tool: &str, schema: &Value, value: &mut Value) -> Result<(), Refusal> {
     if !value.is_object() {
         return Err(invalid(format!(
             "the arguments of `{tool}` must be an object, not {}",
@@ -38,17 +57,17 @@ pub(super) fn check(tool: &str, schema: &Value, value: &Value) -> Result<Value, 
         ))
         .hint(format!("its fields: {}", fields(schema))));
     }
-    checked(tool, "", schema, value)
+    checked(tool, At::Top, schema, value)
 }
 
-fn checked(tool: &str, at: &str, schema: &Value, value: &Value) -> Result<Value, Refusal> {
-    let types = types(schema);
-    let fits = |t: &&str| match *t {
+fn checked(tool: &str, at: At<'_>, schema: &Value, value: &mut Value) -> Result<(), Refusal> {
+    let fits = |t: &str| match t {
         "integer" => integer(value).is_some(),
         other => kind_of(value).ends_with(other),
     };
-    if !types.is_empty() && !types.iter().any(fits) {
-        let wanted = expected(schema, &types);
+    let mut types = types(schema).peekable();
+    if types.peek().is_some() && !types.any(fits) {
+        let wanted = expected(schema);
         return Err(invalid(format!(
             "field `{at}` of `{tool}` must be {wanted}, not {}",
             kind_of(value)
@@ -64,8 +83,8 @@ fn checked(tool: &str, at: &str, schema: &Value, value: &Value) -> Result<Value,
         )));
     }
     match value {
-        Value::Object(map) => object(tool, at, schema, map).map(Value::Object),
-        Value::Array(items) => array(tool, at, schema, items).map(Value::Array),
+        Value::Object(map) => object(tool, at, schema, map),
+        Value::Array(items) => array(tool, at, schema, items),
         Value::String(text) => {
             let count = text.chars().count();
             let limit =
@@ -80,7 +99,7 @@ fn checked(tool: &str, at: &str, schema: &Value, value: &Value) -> Result<Value,
             if limit("minLength").is_some_and(|least: usize| count < least) {
                 return Err(invalid(format!("field `{at}` of `{tool}` may not be empty")));
             }
-            Ok(value.clone())
+            Ok(())
         }
         Value::Number(number) => {
             let bound = |key| schema.get(key).and_then(Value::as_f64);
@@ -88,56 +107,59 @@ fn checked(tool: &str, at: &str, schema: &Value, value: &Value) -> Result<Value,
             let low = bound("minimum").is_some_and(|least| given < least);
             let high = bound("maximum").is_some_and(|most| given > most);
             if low || high {
-                let wanted = expected(schema, &types);
+                let wanted = expected(schema);
                 return Err(invalid(format!("field `{at}` of `{tool}` must be {wanted}")));
             }
-            let whole = types.contains(&"integer").then(|| integer(value)).flatten();
-            Ok(whole.map_or_else(|| value.clone(), Value::Number))
+            if self::types(schema).any(|t| t == "integer")
+                && let Some(whole) = integer(value)
+            {
+                *value = Value::Number(whole);
+            }
+            Ok(())
         }
-        Value::Null | Value::Bool(_) => Ok(value.clone()),
+        Value::Null | Value::Bool(_) => Ok(()),
     }
 }
 
 fn object(
     tool: &str,
-    at: &str,
+    at: At<'_>,
     schema: &Value,
-    map: &Map<String, Value>,
-) -> Result<Map<String, Value>, Refusal> {
+    map: &mut Map<String, Value>,
+) -> Result<(), Refusal> {
     let empty = Map::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&empty);
-    let whole = if at.is_empty() { format!("`{tool}`") } else { format!("`{at}` of `{tool}`") };
-    let mut result = Map::new();
-    for (name, value) in map {
+    let whole = || match at {
+        At::Top => format!("`{tool}`"),
+        at => format!("`{at}` of `{tool}`"),
+    };
+    for (name, value) in map.iter_mut() {
         let Some(schema) = known.get(name) else {
             let short: String = name.chars().take(80).collect();
-            let refusal = invalid(format!("{whole} has no field `{}`", short.escape_debug()));
+            let refusal = invalid(format!("{} has no field `{}`", whole(), short.escape_debug()));
             let near = nearest(&short, known.keys().map(String::as_str));
             let near = near.map(|n| format!("did you mean `{n}`? ")).unwrap_or_default();
             return Err(refusal.hint(format!("{near}its fields: {}", fields(schema))));
         };
-        let below = if at.is_empty() { name.clone() } else { format!("{at}.{name}") };
-        let value = checked(tool, &below, schema, value)?;
-        if !value.is_null() {
-            result.insert(name.clone(), value);
-        }
+        checked(tool, At::Field(&at, name), schema, value)?;
     }
+    map.retain(|_, value| !value.is_null());
     let required = schema.get("required").and_then(Value::as_array);
     let missing: Vec<_> = required
         .into_iter()
         .flatten()
         .filter_map(Value::as_str)
-        .filter(|name| !result.contains_key(*name))
+        .filter(|name| !map.contains_key(*name))
         .map(|name| format!("`{name}`"))
         .collect();
     if missing.is_empty() {
-        return Ok(result);
+        return Ok(());
     }
-    Err(invalid(format!("{whole} needs the field {}", missing.join(" and ")))
+    Err(invalid(format!("{} needs the field {}", whole(), missing.join(" and ")))
         .hint(format!("its fields: {}", fields(schema))))
 }
 
-fn array(tool: &str, at: &str, schema: &Value, items: &[Value]) -> Result<Vec<Value>, Refusal> {
+fn array(tool: &str, at: At<'_>, schema: &Value, items: &mut [Value]) -> Result<(), Refusal> {
     let most = schema.get("maxItems").and_then(Value::as_u64).and_then(|n| n.try_into().ok());
     if let Some(most) = most
         && items.len() > most
@@ -147,20 +169,18 @@ fn array(tool: &str, at: &str, schema: &Value, items: &[Value]) -> Result<Vec<Va
             "field `{at}` of `{tool}` has {count} elements; at most {most} are allowed"
         )));
     }
-    let Some(each) = schema.get("items") else { return Ok(items.to_vec()) };
-    items
-        .iter()
-        .enumerate()
-        .map(|(number, item)| checked(tool, &format!("{at}[{number}]"), each, item))
-        .collect()
+    let Some(each) = schema.get("items") else { return Ok(()) };
+    let mut items = items.iter_mut().enumerate();
+    items.try_for_each(|(number, item)| checked(tool, At::Item(&at, number), each, item))
 }
 
-fn types(schema: &Value) -> Vec<&str> {
-    match schema.get("type") {
-        Some(Value::String(one)) => vec![one],
-        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
-        _ => Vec::new(),
-    }
+fn types(schema: &Value) -> impl Iterator<Item = &str> {
+    let types = match schema.get("type") {
+        Some(Value::Array(several)) => several.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    };
+    types.iter().filter_map(Value::as_str)
 }
 
 /// JSON Schema calls 3.0 an integer, and some models write it.
@@ -188,11 +208,10 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-fn expected(schema: &Value, types: &[&str]) -> String {
-    let names: Vec<String> = types
-        .iter()
-        .filter(|t| **t != "null")
-        .map(|t| match *t {
+fn expected(schema: &Value) -> String {
+    let names: Vec<String> = types(schema)
+        .filter(|t| *t != "null")
+        .map(|t| match t {
             "integer" | "array" | "object" => format!("an {t}"),
             other => format!("a {other}"),
         })

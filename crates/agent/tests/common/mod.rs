@@ -241,16 +241,20 @@ fn told(state: &mut State, turn: TurnId, ask: Ask) -> Result<Told, Refusal> {
             state.entries.extend(news.clone());
             Told::Entries(news)
         }
-        Ask::Say(reply) => {
+        Ask::Say { reply, calls } => {
             if let Some(refusal) = state.refuse_say.take() {
                 return Err(refusal);
             }
-            let calls: Vec<_> = reply.calls.iter().map(|call| call.id.to_string()).collect();
+            let reply: Reply = serde_json::from_slice(&reply).unwrap();
+            assert!(reply.calls.iter().map(|call| &call.id).eq(&calls));
+            let calls: Vec<_> = calls.iter().map(ToString::to_string).collect();
             state.asked.push(format!("say {}", calls.join(" ")));
             state.entries.push(Entry::Said { turn, reply });
             Told::Recorded
         }
-        Ask::Answer(result) => {
+        Ask::Answer { call, result } => {
+            let result: ToolResult = serde_json::from_slice(&result).unwrap();
+            assert_eq!(result.id, call);
             state.asked.push(format!("answer {}", result.id));
             state.entries.push(Entry::Answered { turn, result });
             Told::Recorded

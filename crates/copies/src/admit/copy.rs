@@ -9,7 +9,7 @@ use stead_files::{
     RootFolder, Stat, TreeError, WalkOptions, Watch, clone, remove_tree_at,
 };
 use stead_git::index::EntryKind;
-use stead_git::{Git, Head, Index, Repository};
+use stead_git::{Git, Index, Repository};
 
 use super::survey::{GitSurvey, Survey, rel};
 use super::{AdmittedSlot, git_directory, slot_of};
@@ -17,7 +17,7 @@ use crate::base::{Base, IndexedFile};
 use crate::error::CopyError;
 use crate::home::Home;
 use crate::keep::Keeper;
-use crate::layout::{Checkout, RootKind, Slot};
+use crate::layout::{RootKind, Slot, checked_out};
 use crate::note::{Note, NoteKind};
 use crate::refusal::{MakeError, Obstruction};
 use crate::rules::Rules;
@@ -193,10 +193,7 @@ impl Making<'_> {
 }
 
 fn kind_of(found: &GitSurvey, copy: &Repository) -> RootKind {
-    let checkout = match &copy.head {
-        Head::Branch { name, .. } => Checkout::Branch(name.to_string_lossy().into_owned()),
-        Head::Detached(commit) => Checkout::Detached(commit.to_string()),
-    };
+    let checkout = checked_out(&copy.head);
     RootKind::Git { common_directory: found.repository.common_directory.clone(), checkout }
 }
 

@@ -10,12 +10,9 @@ use super::plan::{Plan, Planner};
 use super::refused::ApplyRefused;
 use crate::changes::{Change, State, changes};
 use crate::journal::{self, Header, Journal};
-use crate::layout::Slot;
+use crate::layout::{LAYOUT_VERSION, Slot};
 use crate::review::digest;
 use crate::{Base, Home, Layout, Review, Snapshot};
-
-/// The form of the layout file that can be vouched for (P4).
-const LAYOUT: u32 = 1;
 
 /// What is to be applied, and under which review.
 #[derive(Debug, Clone, Copy)]
@@ -123,7 +120,7 @@ fn reviewed(request: &ApplyRequest<'_>) -> Result<Vec<Change>, ApplyRefused> {
 /// The copy is this home's, and made in a way that is known (P3, P4).
 fn ours(request: &ApplyRequest<'_>) -> Result<(), ApplyRefused> {
     let layout = request.layout;
-    if layout.version != LAYOUT {
+    if layout.version != LAYOUT_VERSION {
         return Err(ApplyRefused::Version(layout.version));
     }
     let copy = request.home.copy(&layout.session, layout.task, request.slot);
@@ -150,8 +147,7 @@ fn writable(changes: &[Change]) -> Result<(), ApplyRefused> {
 
 /// The root's lock, once no journal is left of an earlier apply.
 fn lock(home: &Home, slot: &Slot) -> Result<Lock, ApplyRefused> {
-    let folder = home.applies();
-    stead_files::private_dir(&folder).map_err(|_| ApplyRefused::NotOurs(folder))?;
+    stead_files::private_dir(&home.applies())?;
     let path = journal::lock_of(home, &slot.root);
     let Some(lock) = Lock::try_exclusive(&path, "apply")? else {
         return Err(ApplyRefused::Busy(holder(&path)?));

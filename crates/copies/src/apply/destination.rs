@@ -1,17 +1,15 @@
 //! The original that an apply writes: the very folder, with the very checkout (P5–P7).
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use stead_core::layout::{AbsoluteDir, RootIdentity};
 use stead_files::{FileIdentity, RootFolder, Stat, TreeError};
-use stead_git::{Git, GitEntry, Head, Repository};
+use stead_git::{Git, GitEntry, Repository};
 
 use super::refused::ApplyRefused;
-use crate::layout::{Checkout, RootKind, Slot};
+use crate::layout::{Checkout, RootKind, Slot, checked_out};
 use crate::{Home, Review};
 
 /// How long an editor may hold the index before that is a refusal, and how often it is looked for.
@@ -76,18 +74,6 @@ impl Destination {
 pub fn checkout(git: &Git, slot: &Slot) -> Result<Option<Checkout>, ApplyRefused> {
     open_admitted(slot.source.as_path(), &slot.identity)?;
     Ok(repository(git, slot)?.map(|found| checked_out(&found.head)))
-}
-
-/// A branch whose name is no text is told apart by its bytes.
-pub(crate) fn checked_out(head: &Head) -> Checkout {
-    match head {
-        Head::Branch { name, .. } => Checkout::Branch(text(name)),
-        Head::Detached(commit) => Checkout::Detached(commit.to_string()),
-    }
-}
-
-fn text(name: &OsStr) -> String {
-    name.to_str().map_or_else(|| name.as_bytes().escape_ascii().to_string(), str::to_owned)
 }
 
 /// Opens the folder if it is the admitted one and no link leads to it (P5).

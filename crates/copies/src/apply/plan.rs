@@ -11,6 +11,7 @@ use super::conflict::{Clash, Conflict, Stand, stand};
 use super::entries::{Entries, Indexed};
 use super::look::{Extended, Here, extended, observe, system};
 use super::refused::ApplyRefused;
+use super::swap::is_there;
 use crate::changes::{Change, State};
 use crate::journal::Step;
 use crate::{Base, Home};
@@ -65,7 +66,12 @@ impl Planner<'_> {
             self.changes.iter().map(|change| (&change.path, change)).collect();
         let mut ready: Vec<(&Change, Option<Here>, Indexed)> = Vec::new();
         let mut conflicts = Vec::new();
+        let mut nested = HashMap::new();
         for change in self.changes {
+            if self.is_nested(&change.path, &mut nested)? {
+                conflicts.push(Conflict { path: change.path.clone(), clash: Clash::Ancestor });
+                continue;
+            }
             let (stand, here) = self.compare(change, &by_path)?;
             let clash = match stand {
                 Stand::Equal => continue,
@@ -118,6 +124,28 @@ impl Planner<'_> {
             found = Stand::Clash(Clash::SameName);
         }
         Ok((found, here))
+    }
+
+    /// Whether a folder on the way has become a repository of its own; `known` are the folders that
+    /// were looked at.
+    fn is_nested(
+        &self,
+        path: &RelPath,
+        known: &mut HashMap<RelPath, bool>,
+    ) -> Result<bool, TreeError> {
+        let Some(folder) = path.parent().filter(|folder| !folder.is_root()) else {
+            return Ok(false);
+        };
+        if let Some(found) = known.get(&folder) {
+            return Ok(*found);
+        }
+        let is_repository = match folder.join(".git") {
+            Ok(entry) => is_there(self.root, &entry)?,
+            Err(_) => false,
+        };
+        let found = is_repository || self.is_nested(&folder, known)?;
+        known.insert(folder, found);
+        Ok(found)
     }
 
     /// Whether the folder that a new path needs is there or comes with the apply.

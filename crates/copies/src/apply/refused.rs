@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use stead_core::id::{Digest, SlotName};
 use stead_core::refusal::{Refusal, RefusalKind};
-use stead_files::{Holder, LockError, RelPath, TreeError};
+use stead_files::{FolderError, Holder, LockError, RelPath, TreeError};
 use stead_git::{GitError, Operation};
 
 use super::conflict::Conflict;
@@ -122,6 +122,9 @@ pub enum ApplyRefused {
     /// The root's lock could not be tried.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The folder of journals cannot be used.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
 }
 
 fn said(checkout: Option<&Checkout>) -> String {
@@ -193,7 +196,7 @@ impl ApplyRefused {
             Self::Unfinished(_) => (Kind::WrongState, "run `stead doctor`"),
             Self::Missing(_) => (Kind::Unreadable, "run `stead task review` again"),
             Self::Unknown(_) => (Kind::Unreadable, ""),
-            Self::Tree(_) | Self::Git(_) | Self::Lock(_) => (Kind::Failed, ""),
+            Self::Tree(_) | Self::Git(_) | Self::Lock(_) | Self::Folder(_) => (Kind::Failed, ""),
         }
     }
 

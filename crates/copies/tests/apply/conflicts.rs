@@ -146,6 +146,14 @@ fn a_file_below_a_new_submodule_is_a_conflict() {
 }
 
 #[test]
+fn a_file_in_what_became_a_repository_of_its_own_is_a_conflict() {
+    let mut world = World::repository(small);
+    write(&world.copy, "d/b.txt", "task");
+    world.ok(&["init", "-q", "d"]);
+    assert_eq!(world.conflicts(), only("d/b.txt", Clash::Ancestor));
+}
+
+#[test]
 fn field_apl_07_a_refused_apply_leaves_root_and_copy_as_they_were() {
     let mut world = World::repository(small);
     write(&world.copy, "a.txt", "task\n");

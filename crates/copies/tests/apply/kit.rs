@@ -10,8 +10,8 @@ use std::process::Command;
 use std::rc::Rc;
 
 use stead_copies::{
-    Apply, ApplyRefused, ApplyRequest, Base, Checkout, Clash, Home, IndexedFile, Layout, Outcome,
-    Review, RootKind, Rules, Slot, Snapshot, Written,
+    Apply, ApplyRefused, ApplyRequest, Base, Clash, Home, IndexedFile, Layout, Outcome, Review,
+    RootKind, Slot, Snapshot, Written, checked_out,
 };
 use stead_core::id::{RequestId, RootId, SessionId, SlotName, TaskId, Timestamp};
 use stead_core::layout::{AbsoluteDir, Access, RootIdentity};
@@ -134,13 +134,13 @@ impl World {
             slots: Vec::new(),
         };
         let base = Base {
-            commit: None,
-            rules: Rules::default(),
             manifest: capture(&root, None, &CaptureOptions::default()).unwrap().manifest,
             index: Vec::new(),
             ignored: Vec::new(),
             nested: Vec::new(),
             left_out: Vec::new(),
+            commit: None,
+            rules: stead_copies::Rules::default(),
         };
         let applies = 0;
         Self { folder, slot, root_id, home, git, root, copy, layout, base, environment, applies }
@@ -225,8 +225,7 @@ impl World {
 
     pub(crate) fn review(&self, snapshot: &Snapshot) -> Review {
         let checkout = self.found().map(|found| checked_out(&found.head));
-        Review::new(&self.home, &self.layout, &self.slot, &self.base, snapshot, checkout, 0)
-            .unwrap()
+        Review::new(&self.home, &self.layout, &self.slot, &self.base, snapshot, checkout).unwrap()
     }
 
     pub(crate) fn check(
@@ -379,13 +378,4 @@ pub(crate) fn text(path: &Path) -> String {
 
 pub(crate) fn bytes_path(root: &Path, name: &[u8]) -> PathBuf {
     root.join(OsStr::from_bytes(name))
-}
-
-fn checked_out(head: &stead_git::Head) -> Checkout {
-    match head {
-        stead_git::Head::Branch { name, .. } => {
-            Checkout::Branch(name.to_string_lossy().into_owned())
-        }
-        stead_git::Head::Detached(commit) => Checkout::Detached(commit.to_string()),
-    }
 }

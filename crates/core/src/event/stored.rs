@@ -1,6 +1,7 @@
 //! Events as the store keeps them: versioned, by scope and kind.
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 
 use super::Event;
 
@@ -44,29 +45,30 @@ pub enum Unreadable {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Tagged {
-    kind: String,
-    #[serde(default)]
-    body: serde_json::Value,
+struct Tagged<'a> {
+    kind: &'a str,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    body: Option<&'a RawValue>,
 }
 
 impl Event {
     /// The stored form.
     pub fn encode(&self) -> Result<StoredEvent, Unreadable> {
-        let (scope, value) = match self {
-            Self::World(event) => ("world", serde_json::to_value(event)),
-            Self::Branch(event) => ("branch", serde_json::to_value(event)),
+        let (scope, text) = match self {
+            Self::World(event) => ("world", serde_json::to_string(event)),
+            Self::Branch(event) => ("branch", serde_json::to_string(event)),
         };
         let damaged = |e: serde_json::Error| Unreadable::Damaged {
             kind: scope.to_owned(),
             reason: e.to_string(),
         };
-        let Tagged { kind, body } = value.and_then(serde_json::from_value).map_err(damaged)?;
+        let text = text.map_err(damaged)?;
+        let Tagged { kind, body } = serde_json::from_str(&text).map_err(damaged)?;
         Ok(StoredEvent {
             scope: scope.to_owned(),
-            kind,
+            kind: kind.to_owned(),
             version: EVENT_VERSION,
-            body: body.to_string(),
+            body: body.map_or("null", RawValue::get).to_owned(),
         })
     }
 
@@ -77,11 +79,11 @@ impl Event {
         }
         let damaged = |reason: String| Unreadable::Damaged { kind: stored.kind.clone(), reason };
         let body = serde_json::from_str(&stored.body).map_err(|e| damaged(e.to_string()))?;
-        let value = serde_json::to_value(Tagged { kind: stored.kind.clone(), body })
+        let text = serde_json::to_string(&Tagged { kind: &stored.kind, body })
             .map_err(|e| damaged(e.to_string()))?;
         match stored.scope.as_str() {
-            "world" => serde_json::from_value(value).map(Self::World),
-            "branch" => serde_json::from_value(value).map(Self::Branch),
+            "world" => serde_json::from_str(&text).map(Self::World),
+            "branch" => serde_json::from_str(&text).map(Self::Branch),
             other => return Err(damaged(format!("{other:?} is not a scope"))),
         }
         .map_err(|e| damaged(e.to_string()))

@@ -87,7 +87,10 @@ impl State {
     /// Counts the event without folding it into world or branch.
     pub(super) fn pass(&mut self, envelope: &Envelope) {
         self.tip = envelope.position;
-        self.seqs.insert(envelope.stream.clone(), envelope.seq);
+        match self.seqs.get_mut(&envelope.stream) {
+            Some(seq) => *seq = envelope.seq,
+            None => drop(self.seqs.insert(envelope.stream.clone(), envelope.seq)),
+        }
         let begins = match &envelope.event {
             Event::Branch(BranchEvent::TurnStarted { path }) if path.is_root() => true,
             Event::Branch(BranchEvent::TurnSettled { path, .. }) if path.is_root() => false,
@@ -301,9 +304,10 @@ impl Branch {
 
     fn with_stream(&mut self, stream: &Stream, change: impl FnOnce(&mut Agent)) {
         if let Stream::Conversation(id) = stream
-            && let Some(path) = self.roster.paths.get(id).cloned()
+            && let Some(path) = self.roster.paths.get(id)
+            && let Some(agent) = self.roster.agents.get_mut(path)
         {
-            self.with(&path, change);
+            change(agent);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Writing tasks and notes: one batch, all or nothing (A16).
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::command::{Decision, Outcomes};
@@ -32,8 +33,8 @@ pub(super) fn write(
     for change in &mut changes {
         change.owner = change.owner.take().map(|owner| known(roster, owner)).transpose()?;
     }
-    let mut events = Vec::new();
-    let mut list = state.branch.tasks.clone();
+    let mut events = Vec::with_capacity(notes.len());
+    let mut list = Cow::Borrowed(&state.branch.tasks);
     let mut numbers = BTreeSet::new();
     let used = state.world.last_task;
     if !changes.is_empty() {
@@ -48,7 +49,7 @@ pub(super) fn write(
         let asked: BTreeSet<_> = changes.iter().filter_map(|c| c.id).collect();
         numbers =
             tasks.iter().map(|t| t.id).filter(|id| asked.contains(id) || *id > used).collect();
-        list.tasks.extend(tasks.iter().map(|t| (t.id, t.clone())));
+        list.to_mut().tasks.extend(tasks.iter().map(|t| (t.id, t.clone())));
         let author = by.clone().map_or(Sender::Person, Sender::Agent);
         events.push(control(BranchEvent::TasksWritten { by: author, tasks }));
     }

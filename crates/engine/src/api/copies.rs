@@ -104,8 +104,9 @@ pub struct ReviewResponse {
     pub cut: bool,
     /// What else differs and is never applied: topmost folder and number of files.
     pub beside: Vec<(String, u64)>,
-    /// How many commits were made in the copy.
-    pub commits: u64,
+    /// How many commits were made in the copy; none where that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commits: Option<u64>,
 }
 
 /// One eligible change.

@@ -165,6 +165,9 @@ impl Actor {
                 Err(_) if self.is_needed() => {}
                 Err(_) => self.inbox.close(),
             }
+            // Whoever was answered together asks again together, in one batch.
+            tokio::task::yield_now().await;
+            work.reserve(self.asks.len());
             while work.len() < LARGEST_BATCH {
                 if let Ok(asked) = self.asks.try_recv() {
                     self.take_ask(asked, &mut work);
@@ -195,7 +198,12 @@ impl Actor {
             || !self.reserved.is_empty()
             || self.applies()
             || !self.unstored.is_empty()
-            || self.handle.published.receiver_count() > 0
+            || self.is_watched()
+    }
+
+    /// Whether anybody subscribes. Who does so later reads from the log what was durable before.
+    pub(super) fn is_watched(&self) -> bool {
+        self.handle.published.receiver_count() > 0
     }
 
     /// Whether an apply is under way.

@@ -32,28 +32,19 @@ impl Actor {
         match ask {
             Ask::Conversation => self.tell_conversation(&path, answer),
             Ask::Boundary => self.boundary(path, turn, answer, work),
-            Ask::Say(reply) => {
-                let calls = reply.calls.iter().map(|c| c.id.clone()).collect();
-                match body_of(&reply) {
-                    Ok(body) => {
-                        let body_ref = body.reference();
-                        let command = Command::Say { path, turn, body: body_ref, calls };
-                        work.push(recorded(turn, command, answer).with(body));
-                    }
-                    Err(refusal) => drop(answer.send(Err(refusal))),
-                }
+            Ask::Say { reply, calls } => {
+                let body = Body::new(reply);
+                let command = Command::Say { path, turn, body: body.reference(), calls };
+                work.push(recorded(turn, command, answer).with(body));
             }
-            Ask::Answer(result) => match body_of(&result) {
-                Ok(body) => {
-                    if let Some(live) = self.live.get(&turn) {
-                        timing::took("call", live.told);
-                    }
-                    let call = result.id;
-                    let command = Command::Answer { path, turn, call, body: body.reference() };
-                    work.push(recorded(turn, command, answer).with(body));
+            Ask::Answer { call, result } => {
+                if let Some(live) = self.live.get(&turn) {
+                    timing::took("call", live.told);
                 }
-                Err(refusal) => drop(answer.send(Err(refusal))),
-            },
+                let body = Body::new(result);
+                let command = Command::Answer { path, turn, call, body: body.reference() };
+                work.push(recorded(turn, command, answer).with(body));
+            }
             Ask::Permission { deed, subject } => {
                 self.ask_permission(path, turn, deed, subject, answer, work);
             }
@@ -185,10 +176,4 @@ pub(crate) fn text_body(text: &str) -> Result<(Body, BodyRef), Refusal> {
     let body = Body::new(text);
     let reference = body.reference();
     Ok((body, reference))
-}
-
-fn body_of(value: &impl serde::Serialize) -> Result<Body, Refusal> {
-    serde_json::to_vec(value)
-        .map(Body::new)
-        .map_err(|e| Refusal::new(RefusalKind::Failed, format!("it cannot be stored: {e}")))
 }

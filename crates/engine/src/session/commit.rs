@@ -37,10 +37,10 @@ impl Actor {
         let mut backlog: Backlog = work.into();
         while !backlog.is_empty() {
             let (decided, envelopes) = self.decide_batch(&mut backlog);
-            let batch = self.batch(&envelopes, &decided);
-            match self.append(batch).await {
-                Ok(()) => self.conclude(decided, envelopes).await,
-                Err(error) if decided.len() > 1 && !envelopes.is_empty() => {
+            let batch = self.batch(envelopes, &decided);
+            match self.append(&batch).await {
+                Ok(()) => self.conclude(decided, batch.events).await,
+                Err(error) if decided.len() > 1 && !batch.events.is_empty() => {
                     self.reload(&error).await;
                     for item in decided {
                         self.commit_alone(item).await;
@@ -62,9 +62,9 @@ impl Actor {
         let Again { command, bodies, claims, request } = item.again;
         let work = Work { command, bodies, claims, request, then: item.then };
         let (decided, envelopes) = self.decide_batch(&mut Backlog::from([work]));
-        let batch = self.batch(&envelopes, &decided);
-        match self.append(batch).await {
-            Ok(()) => self.conclude(decided, envelopes).await,
+        let batch = self.batch(envelopes, &decided);
+        match self.append(&batch).await {
+            Ok(()) => self.conclude(decided, batch.events).await,
             Err(error) => {
                 self.reload(&error).await;
                 for item in decided {
@@ -78,7 +78,7 @@ impl Actor {
     /// Decides from the front of the backlog, evolving the state as it goes.
     fn decide_batch(&mut self, backlog: &mut Backlog) -> (Vec<Decided>, Vec<Envelope>) {
         let mut decided = Vec::with_capacity(backlog.len());
-        let mut envelopes: Vec<Envelope> = Vec::new();
+        let mut envelopes: Vec<Envelope> = Vec::with_capacity(backlog.len());
         while let Some(Work { command, bodies, claims, request, then }) = backlog.pop_front() {
             let again = Again { command: command.clone(), bodies, claims, request };
             let mut evolved = Evolved::Whole;
@@ -107,20 +107,23 @@ impl Actor {
         (decided, envelopes)
     }
 
-    /// What the decided commands come to, as one append; none when there is nothing to store.
-    fn batch(&self, envelopes: &[Envelope], decided: &[Decided]) -> Option<Append> {
+    /// What the decided commands come to, as one append.
+    fn batch(&self, events: Vec<Envelope>, decided: &[Decided]) -> Append {
         let accepted = || decided.iter().filter(|d| d.outcome.is_ok()).map(|d| &d.again);
-        Some(Append {
+        Append {
             session: self.session.clone(),
-            expect: envelopes.first()?.position - 1,
-            events: envelopes.to_vec(),
+            expect: events.first().map_or(self.state.tip, |first| first.position - 1),
+            events,
             bodies: accepted().flat_map(|a| a.bodies.iter().cloned()).collect(),
             claims: accepted().flat_map(|a| a.claims.iter().cloned()).collect(),
-        })
+        }
     }
 
-    async fn append(&mut self, batch: Option<Append>) -> Result<(), Refusal> {
-        let Some(append) = batch else { return Ok(()) };
+    /// Stores the batch, if there is anything in it.
+    async fn append(&mut self, append: &Append) -> Result<(), Refusal> {
+        if append.events.is_empty() {
+            return Ok(());
+        }
         let asked = Instant::now();
         let (done, stored) = oneshot::channel();
         self.shared.store.submit(append, move |outcome| {
@@ -148,6 +151,9 @@ impl Actor {
         }
         for envelope in envelopes {
             self.act(&envelope);
+            if !self.is_watched() {
+                continue;
+            }
             let agent = match &envelope.stream {
                 Stream::Conversation(id) => {
                     self.state.branch.roster.with_id(id).map(|a| a.path.clone())

@@ -54,6 +54,9 @@ pub(super) fn names(text: &str) -> Vec<&str> {
 
 /// The text with its placeholders replaced; what replaces them is not looked at again.
 pub(super) fn fill(text: &str, value: &impl Fn(&str) -> String) -> String {
+    if !text.contains("{{") {
+        return text.to_owned();
+    }
     pieces(text)
         .into_iter()
         .map(|piece| match piece {

@@ -1,6 +1,5 @@
 //! What was said and heard so far in the current turn.
 
-use std::collections::BTreeSet;
 use std::iter;
 
 use serde_json::Value;
@@ -103,16 +102,16 @@ impl<'a> SoFar<'a> {
         &self,
         calls: impl Iterator<Item = (&'t str, Value)>,
     ) -> Result<Vec<ToolCall>, ModelError> {
-        let used: BTreeSet<&str> = self.messages.iter().flat_map(ids).collect();
+        let used = || self.messages.iter().flat_map(ids);
         let turn = self.messages.iter().filter(|message| opens_turn(message)).count();
         // Only a conversation whose beginning was cut off can have such an id already; every id
         // in it takes one number at most, so that one of these is free.
         let is_free = |reply: &usize| {
             let prefix = format!("t{turn}-s{reply}-");
-            !used.iter().any(|id| id.starts_with(&prefix))
+            !used().any(|id| id.starts_with(&prefix))
         };
-        let reply =
-            (self.rounds.len()..=self.rounds.len() + used.len()).find(is_free).unwrap_or_default();
+        let last = self.rounds.len() + used().count();
+        let reply = (self.rounds.len()..=last).find(is_free).unwrap_or_default();
         calls
             .zip(1_usize..)
             .map(|((tool, arguments), number)| {
@@ -128,10 +127,12 @@ fn opens_turn(message: &Message) -> bool {
     matches!(message, Message::User { opens_turn: true, .. })
 }
 
-fn ids(message: &Message) -> Vec<&str> {
-    match message {
-        Message::User { .. } => Vec::new(),
-        Message::Assistant(reply) => reply.calls.iter().map(|call| call.id.as_str()).collect(),
-        Message::Tool(result) => vec![result.id.as_str()],
-    }
+fn ids(message: &Message) -> impl Iterator<Item = &str> {
+    let (calls, result) = match message {
+        Message::User { .. } => (None, None),
+        Message::Assistant(reply) => (Some(&reply.calls), None),
+        Message::Tool(result) => (None, Some(&result.id)),
+    };
+    let called = calls.into_iter().flatten().map(|call| &call.id);
+    called.chain(result).map(CallId::as_str)
 }

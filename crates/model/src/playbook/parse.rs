@@ -140,7 +140,7 @@ fn parse_step(fields: &Fields<'_>) -> Read<Step> {
         }
     };
     refuse_misplaced(fields, &action)?;
-    Ok(Step { line: fields.line, label, condition, action })
+    Ok(Step { line: fields.line(), label, condition, action })
 }
 
 /// `as` and `at_most` belong to some actions only.

@@ -19,7 +19,8 @@ pub(super) struct Kind {
 pub(super) struct Fields<'a> {
     text: &'a str,
     table: &'a DeTable<'a>,
-    pub(super) line: usize,
+    /// Where in the text it begins.
+    at: usize,
     /// Where in the script, for people.
     pub(super) place: String,
 }
@@ -32,7 +33,7 @@ pub(super) fn line_of(text: &str, byte: usize) -> usize {
 impl<'a> Fields<'a> {
     /// The whole file.
     pub(super) fn of_file(text: &'a str, table: &'a DeTable<'a>, kind: &Kind) -> Read<Self> {
-        Self { text, table, line: 1, place: String::new() }.known(kind)
+        Self { text, table, at: 0, place: String::new() }.known(kind)
     }
 
     /// The value of `key` in this table, which must be a table itself and is called `place`.
@@ -43,12 +44,18 @@ impl<'a> Fields<'a> {
         place: String,
         kind: &Kind,
     ) -> Read<Self> {
-        let line = line_of(self.text, node.span().start);
+        let at = node.span().start;
         let DeValue::Table(table) = node.get_ref() else {
+            let line = line_of(self.text, at);
             let hint = format!("{} has {}", kind.what, listed(kind.keys));
             return Err(PlaybookError { line, ..self.mistyped(key, "a table", node, &hint) });
         };
-        Self { text: self.text, table, line, place }.known(kind)
+        Self { text: self.text, table, at, place }.known(kind)
+    }
+
+    /// The line in which it begins.
+    pub(super) fn line(&self) -> usize {
+        line_of(self.text, self.at)
     }
 
     fn known(self, kind: &Kind) -> Read<Self> {
@@ -72,7 +79,7 @@ impl<'a> Fields<'a> {
         hint: impl Into<String>,
     ) -> PlaybookError {
         PlaybookError {
-            line: self.line,
+            line: self.line(),
             place: self.place.clone(),
             problem: problem.into(),
             hint: hint.into(),
@@ -87,7 +94,7 @@ impl<'a> Fields<'a> {
         hint: impl Into<String>,
     ) -> PlaybookError {
         let found = self.table.keys().find(|name| name.get_ref() == key);
-        let line = found.map_or(self.line, |name| line_of(self.text, name.span().start));
+        let line = line_of(self.text, found.map_or(self.at, |name| name.span().start));
         PlaybookError { line, ..self.error(problem, hint) }
     }
 

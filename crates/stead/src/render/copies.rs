@@ -76,8 +76,8 @@ pub(crate) fn review(review: &ReviewResponse) -> String {
             clean::line(folder)
         ));
     }
-    if review.commits > 0 {
-        let count = usize::try_from(review.commits).unwrap_or(usize::MAX);
+    if let Some(commits @ 1..) = review.commits {
+        let count = usize::try_from(commits).unwrap_or(usize::MAX);
         text.push_str(&format!(
             "{} in the copy; an apply brings files, not commits\n",
             counted(count, "commit", "commits")
