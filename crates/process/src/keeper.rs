@@ -200,13 +200,14 @@ impl Kept {
         }
     }
 
-    /// Looks how the command has ended; `None` while it goes on. When it has, the run's lock is
-    /// free. To be asked once more only after `None`.
+    /// Waits until the command has ended, at most `limit` (`None`: without end; zero: just looks).
+    /// Gives `None` when it still goes on. When it has ended, the run's lock is free; it is told
+    /// once.
     ///
     /// # Errors
     /// The system's.
-    pub fn ended(&self) -> io::Result<Option<How>> {
-        if !is_readable(self.control.as_fd(), Some(Duration::ZERO))? {
+    pub fn ended(&self, limit: Option<Duration>) -> io::Result<Option<How>> {
+        if !is_readable(self.control.as_fd(), limit)? {
             return Ok(None);
         }
         let said = wire::receive(&self.control)?.map(|packet| packet.parse::<Said>());

@@ -225,7 +225,7 @@ fn watch(kept: Kept) -> io::Result<AsyncFd<Watched>> {
 async fn ended(kept: &mut AsyncFd<Watched>) -> io::Result<How> {
     loop {
         let mut ready = kept.readable_mut().await?;
-        match ready.get_inner().0.ended()? {
+        match ready.get_inner().0.ended(Some(Duration::ZERO))? {
             Some(how) => return Ok(how),
             None => ready.clear_ready(),
         }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    completions, doctor, exec, log, mode, paths, permit, places, reference, release, roots,
+    completions, demo, doctor, exec, log, mode, paths, permit, places, reference, release, roots,
     run as running, send, serve, sessions, stop, task, tree, welcome,
 };
 use crate::exit::{Done, Failure, TABLE};
@@ -30,6 +30,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Demo(demo::DemoArguments),
     Run(running::RunArguments),
     Tree(tree::TreeArguments),
     Log(log::LogArguments),
@@ -99,6 +100,7 @@ pub(crate) fn run() -> ExitCode {
 fn dispatch(cli: Cli) -> Done {
     match cli.verb {
         None => welcome::welcome(),
+        Some(Verb::Demo(arguments)) => demo::demo(&arguments),
         Some(Verb::Run(arguments)) => running::run(arguments),
         Some(Verb::Tree(arguments)) => tree::tree(&arguments),
         Some(Verb::Log(arguments)) => log::log(&arguments),

@@ -178,7 +178,7 @@ impl Watching {
             Self::Plain => Face::plain(),
             Self::Live => Face::live()?,
         };
-        watch(Start { context, client, session, after, face }).await
+        watch(Start { context, client, session, after, face, outlives: true }).await
     }
 }
 
