@@ -165,7 +165,7 @@ impl Scene {
             environment: context.for_commands(),
         };
         let session = client.start(&params).await?.session;
-        let face = if is_interactive() { Face::live()? } else { Face::plain() };
+        let face = if is_interactive() { Face::live()? } else { Face::brief() };
         let (after, outlives) = (0, false);
         let start = Start { context, client, session: session.clone(), after, face, outlives };
         let Followed { left, client, .. } = follow(start).await?;
