@@ -168,7 +168,7 @@ fn a_person_says_yes_to_the_demo_or_leaves_it() {
         std::fs::create_dir(&temporary).unwrap();
         world.set("TMPDIR", temporary.clone());
         let mut terminal = Terminal::new(&world, "demo");
-        terminal.shows("at work · Ctrl-C leaves");
+        terminal.shows("at work · Ctrl-C ends it all");
         let asks = "Apply exactly this to your project? [y/n]";
         within(std::time::Duration::from_mins(5), asks, || {
             terminal.text().contains(asks).then_some(())

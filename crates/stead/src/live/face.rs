@@ -129,8 +129,9 @@ impl Face {
         }
     }
 
-    /// Draws what changed, and the clock once a second.
-    pub(super) fn draw(&mut self, fold: &Fold) -> Result<(), Failure> {
+    /// Draws what changed, and the clock once a second. `outlives`: whether the agents go on when
+    /// the person leaves.
+    pub(super) fn draw(&mut self, fold: &Fold, outlives: bool) -> Result<(), Failure> {
         let began = self.began;
         let Way::Live { screen, above, dirty, drawn, notice } = &mut self.way else {
             return Ok(());
@@ -141,8 +142,14 @@ impl Face {
         }
         let (width, height) = Screen::size();
         // The last column is left free: some terminals wrap as soon as it is written.
-        let frame =
-            Frame { width: width - 1, height: height - 1, now, began, notice: notice.as_deref() };
+        let frame = Frame {
+            width: width - 1,
+            height: height - 1,
+            now,
+            began,
+            notice: notice.as_deref(),
+            outlives,
+        };
         screen.draw(above, &view(fold, &frame))?;
         above.clear();
         (*dirty, *drawn) = (false, now.0 / 1000);

@@ -238,7 +238,7 @@ impl Watch<'_> {
     }
 
     fn show(&mut self) -> Result<(), Failure> {
-        self.face.draw(&self.fold)?;
+        self.face.draw(&self.fold, self.outlives)?;
         let first = self.fold.permissions.keys().next().copied();
         if self.shown.map(|(id, _)| id) != first {
             self.shown = first.map(|id| (id, Instant::now()));

@@ -72,7 +72,7 @@ pub(super) async fn tell(stage: Arc<Stage>, tools: Tools, yes: bool) -> Done {
     settled(&tree, &tasks)?;
     stage.servers(&tasks).await?;
 
-    heading("What you would apply");
+    heading("What you would apply, merged by /root and tested by /root/review");
     let slot = slot(&tasks, MERGED)?;
     let params = ReviewParams { slot: slot.clone(), most_lines: None };
     let review = client.review(&session, MERGED, &params).await?;
@@ -80,6 +80,12 @@ pub(super) async fn tell(stage: Arc<Stage>, tools: Tools, yes: bool) -> Done {
     let paths: Vec<&str> = review.changes.iter().map(|change| change.path.as_str()).collect();
     if paths != REPAIRED {
         return Err(failed(format!("the review shows {paths:?}, not {REPAIRED:?}")).into());
+    }
+    // One of each who repaired, and the merge of both.
+    if review.commits != 3 {
+        return Err(
+            failed(format!("{} commits in the copy of /root, not 3", review.commits)).into()
+        );
     }
     unchanged(&before, &stage.look().await?)?;
     say("  your project is untouched until now, byte for byte, its .git too");
