@@ -360,7 +360,7 @@ fn copies_36_a_layout_that_names_no_primary_widens_or_lands_is_refused() {
             ]},
         });
         change(&mut arguments);
-        Tool::parse("propose_task", &arguments)
+        Tool::parse("propose_task", arguments)
     };
     let Ok(ToolCallParsed::Session(SessionTool::Propose(proposal))) = propose(&|_| {}) else {
         panic!("a sound layout is refused")

@@ -19,8 +19,6 @@ pub enum Obstruction {
     RootCount(usize),
     /// Two slots differ in case at most.
     SlotTwice(SlotName),
-    /// The slot's name is not one that every file system takes for a folder.
-    SlotName(SlotName),
     /// The primary is no slot of the layout.
     NoPrimary(SlotName),
     /// The task has copies already.
@@ -197,9 +195,6 @@ impl fmt::Display for Obstruction {
                 write!(f, "a layout has 1 to {} roots, not {count}", crate::admit::MOST_ROOTS)
             }
             Self::SlotTwice(slot) => write!(f, "the slot {slot} is there twice"),
-            Self::SlotName(slot) => {
-                write!(f, "the slot {slot} is no folder's name everywhere")
-            }
             Self::NoPrimary(slot) => write!(f, "the primary {slot} is no slot of the layout"),
             Self::TaskExists => f.write_str("the task has its copies already"),
             Self::Missing => f.write_str("there is no such folder"),

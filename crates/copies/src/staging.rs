@@ -13,6 +13,7 @@ use stead_files::{Lock, private_dir, remove_tree_at};
 
 use crate::error::{CopyError, failed};
 use crate::home::Home;
+use crate::keep::sync;
 
 /// The ending of a staged folder's lock, which lies beside it and is there before it.
 const LOCK: &str = "lock";
@@ -52,14 +53,27 @@ impl Staged {
         &self.path
     }
 
-    /// Moves the folder to `to`, where nothing may be, and keeps its contents.
+    /// Moves the folder to `to`, where nothing may be, durably: its contents are already.
+    ///
+    /// On an error nothing is there but what was before. Passes the step `copies.publish`.
     pub(crate) fn publish(mut self, to: &Path) -> Result<(), CopyError> {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
+        let rename = |from: &Path, to: &Path| {
+            renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
+                .map_err(|errno| CopyError::system("rename to", to, errno.into()))
+        };
         step::pass("copies.publish", Moment::Before);
-        renameat_with(CWD, &self.path, CWD, to, RenameFlags::NOREPLACE)
-            .map_err(|errno| CopyError::system("rename to", to, errno.into()))?;
+        rename(&self.path, to)?;
+        let folders = [to.parent(), to.parent().and_then(Path::parent)];
+        let synced = folders.into_iter().flatten().try_for_each(sync);
+        if synced.is_err() {
+            rename(to, &self.path)?;
+            return synced;
+        }
         step::pass("copies.publish", Moment::After);
-        self.forget_lock()
+        // The copies are there; a lock's file that is left is cleared with the next leftovers.
+        let _ = self.forget_lock();
+        Ok(())
     }
 
     /// Removes the folder and says if that failed.

@@ -63,14 +63,11 @@ fn copies_35_slots_are_portable_folder_names_that_differ_in_more_than_case() {
     let (one, two) = (kit.repository("one"), kit.repository("two"));
     let both = request_for(1, &[("App", &one, Access::Write), ("app", &two, Access::Write)]);
     assert_eq!(kit.refusal_of(&both).0, Obstruction::SlotTwice(slot("app")));
-    for name in ["CON", "con", "nul.txt", "Com1", "x."] {
-        let request = request_for(1, &[(name, &one, Access::Write)]);
-        assert_eq!(kit.refusal_of(&request).0, Obstruction::SlotName(slot(name)), "{name}");
-    }
-    for name in ["ünï", "a/b", "..", "", "-x", " x", ".layout.json"] {
+    for name in ["CON", "nul.txt", "Com1", "x.", "layout.json", "ünï", "a/b", "..", "", "-x", " x"]
+    {
         assert!(SlotName::parse(name).is_err(), "{name}");
     }
-    for name in ["layout.json", "console", "COM", "a.b"] {
+    for name in ["console", "COM", "a.b"] {
         let request = request_for(1, &[(name, &one, Access::Write)]);
         kit.try_admit(&request).unwrap();
         fs::remove_dir_all(kit.home.copies().join("s1")).unwrap();

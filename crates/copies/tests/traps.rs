@@ -352,6 +352,25 @@ fn hooks_are_carried_and_none_runs_for_a_copy() {
 }
 
 #[test]
+fn a_linked_folder_of_hooks_never_leads_back_to_the_original() {
+    let kit = Kit::new();
+    let app = kit.repository("app");
+    let hook = app.join("tools/pre-commit");
+    write(&hook, "#!/bin/sh\nexit 7\n");
+    set_mode(&hook, 0o755);
+    kit.commit_all(&app, "tools");
+    fs::remove_dir_all(app.join(".git/hooks")).unwrap();
+    for (task, target) in [(1, app.join("tools")), (2, "../tools".into())] {
+        symlink(target, app.join(".git/hooks")).unwrap();
+        let (_, copy) = kit.copy_as(task, &app);
+        let carried = copy.join(".git/hooks/pre-commit").canonicalize().unwrap();
+        assert!(carried.starts_with(&copy), "{}", carried.display());
+        assert!(!kit.run(&copy, &["commit", "--allow-empty", "-m", "x"]).status.success());
+        fs::remove_file(app.join(".git/hooks")).unwrap();
+    }
+}
+
+#[test]
 fn field_wt_17_hooks_that_fail_hang_or_read_do_not_touch_a_copy() {
     let kit = Kit::new();
     let app = kit.repository("app");
@@ -505,7 +524,7 @@ fn steads_own_files_are_beside_the_copy_never_in_it() {
     let beside: Vec<_> =
         fs::read_dir(copy.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(beside.len(), 2);
-    assert!(beside.contains(&".layout.json".into()) && beside.contains(&"app".into()));
+    assert!(beside.contains(&"layout.json".into()) && beside.contains(&"app".into()));
 }
 
 #[test]

@@ -196,21 +196,17 @@ fn copies_50_a_root_that_keeps_changing_is_refused_and_nothing_is_left() {
     for n in 0..200 {
         write(&app.join(format!("f{n}")), "x");
     }
-    let over = AtomicBool::new(false);
     let request = request_for(1, &[("app", &app, Access::Write)]);
-    let file = app.join("f7");
-    let error = std::thread::scope(|scope| {
-        scope.spawn(|| {
-            let mut number = 0_u64;
-            while !over.load(Ordering::Relaxed) {
-                number += 1;
-                fs::write(&file, number.to_string()).unwrap();
-            }
-        });
-        let error = kit.try_admit(&request);
-        over.store(true, Ordering::Relaxed);
-        error
-    });
+    // Whenever the tree has been looked at, a file in it grows.
+    let length = AtomicUsize::new(1);
+    let grow = |progress: Progress| {
+        if progress.phase == Phase::Walk {
+            let length = length.fetch_add(1, Ordering::Relaxed);
+            fs::write(app.join("f7"), "x".repeat(length)).unwrap();
+        }
+    };
+    let watch = Watch { cancel: None, report: Some(&grow) };
+    let error = admit(&kit.home, &kit.git, &request, watch);
     let Err(MakeError::Refused(refused)) = error else { panic!("{error:?}") };
     let Obstruction::Unstable(paths) = &refused.why else { panic!("{refused}") };
     assert!(paths.contains(&common::rel("f7")), "{refused}");

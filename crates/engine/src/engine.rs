@@ -29,6 +29,8 @@ use crate::registry::Registry;
 use crate::roots;
 use crate::session::{Actor, Busy, Handle, Message, Shared, Surroundings, load, text_body};
 
+/// As many events as a session has at most whose start was refused.
+const REFUSED_START: u64 = 6;
 /// How long a stop waits for turns to end before it leaves them to recovery.
 const STOP: Duration = Duration::from_secs(20);
 
@@ -267,6 +269,9 @@ impl Engine {
                 continue;
             };
             let Some(root) = started.roots.first() else { continue };
+            if summary.tip <= REFUSED_START && self.was_refused(&summary.id).await? {
+                continue;
+            }
             views.push(SessionView {
                 session: summary.id.clone(),
                 label: started.label.clone(),
@@ -278,6 +283,16 @@ impl Engine {
             });
         }
         Ok(views)
+    }
+
+    /// Whether a session never came to be: nothing of it is shown.
+    async fn was_refused(&self, session: &SessionId) -> Result<bool, Refusal> {
+        let session = session.clone();
+        let records = self.shared.read(move |reader| reader.read(&session, 1, 16)).await?;
+        Ok(records.iter().any(|record| {
+            let event = &record.envelope.event;
+            matches!(event, Event::Branch(BranchEvent::AgentRefused { path, .. }) if path.is_root())
+        }))
     }
 
     async fn active(&self, session: &SessionId) -> usize {
@@ -293,14 +308,16 @@ impl Engine {
     /// The session that a person means: an id, an unambiguous prefix of one or a label; else the
     /// one of a folder with the newest event.
     pub(crate) async fn find(&self, params: FindParams) -> Result<SessionId, Refusal> {
+        // One whose start was refused is not listed, and can be asked for by its id.
+        if let Some(Ok(id)) = params.name.as_deref().map(SessionId::parse)
+            && self.session_exists(&id).await?
+        {
+            return Ok(id);
+        }
         let mut sessions = self.list().await?;
         if let Some(name) = params.name {
-            let exact = sessions.iter().find(|s| s.session.as_str() == name).or_else(|| {
-                sessions
-                    .iter()
-                    .find(|s| s.label.as_ref().is_some_and(|label| label.as_str() == name))
-            });
-            if let Some(found) = exact {
+            let labelled = |s: &&SessionView| s.label.as_ref().is_some_and(|l| l.as_str() == name);
+            if let Some(found) = sessions.iter().find(labelled) {
                 return Ok(found.session.clone());
             }
             sessions.retain(|s| s.session.as_str().starts_with(&name));

@@ -72,3 +72,55 @@ fn commits_of_a_copy_are_counted() {
         assert_eq!(found.count_commits(Some(tip), base).unwrap(), 0);
     });
 }
+
+#[test]
+fn contents_are_as_they_are_stored_and_through_no_filter() {
+    with_every_git(|kit| {
+        let folder = kit.repository("r");
+        let ran = kit.at("ran");
+        write(&folder.join(".gitattributes"), "*.f filter=x\n*.txt text eol=crlf\n");
+        write(&folder.join("a.txt"), "one\r\ntwo\r\n");
+        write(&folder.join("b.f"), "\n\0blob 3\n");
+        write(&folder.join("empty"), "");
+        kit.ok(&folder, &["add", "-A"]);
+        let touch = format!("touch {}", ran.display());
+        kit.ok(&folder, &["config", "filter.x.smudge", &touch]);
+        kit.ok(&folder, &["config", "filter.x.process", &touch]);
+        let found = kit.discover(&folder);
+        let index = Index::of(&found).unwrap();
+        let id = |name: &str| index.entries.iter().find(|e| e.path.as_os_str() == name).unwrap().id;
+        let nobody = ObjectId::from_bytes(&[7; 20]).unwrap();
+        let commit = found.head.commit().unwrap();
+        let asked = [id("b.f"), nobody, id("a.txt"), commit, id("empty"), id("b.f")];
+        let odd = b"\n\0blob 3\n".to_vec();
+        let expected = [
+            Some(odd.clone()),
+            None,
+            Some(b"one\ntwo\n".to_vec()),
+            None,
+            Some(Vec::new()),
+            Some(odd),
+        ];
+        assert_eq!(found.blobs(&asked).unwrap(), expected);
+        let sizes = expected.map(|bytes| bytes.map(|b| u64::try_from(b.len()).unwrap()));
+        assert_eq!(found.blob_sizes(&asked).unwrap(), sizes);
+        assert!(found.blobs(&[]).unwrap().is_empty() && found.blob_sizes(&[]).unwrap().is_empty());
+        assert!(!ran.exists());
+    });
+}
+
+#[test]
+fn files_behind_filters_and_encodings_are_told_by_attributes() {
+    with_every_git(|kit| {
+        let folder = kit.repository("r");
+        let rules = "*.f filter=x\n*.u working-tree-encoding=UTF-16\nno.f -filter\n*.txt text\n";
+        write(&folder.join(".gitattributes"), rules);
+        write(&folder.join(".git/info/attributes"), "private filter=y\n");
+        let names: [&[u8]; 6] = [b"a.f", b"no.f", b"x\xff\n.u", b"-b.txt", b"private", b"d/c.f"];
+        let paths: Vec<PathBuf> = names.iter().map(|bytes| name(bytes)).collect();
+        let found = kit.discover(&folder).converted_among(paths.iter().map(PathBuf::as_path));
+        let expected: [&[u8]; 4] = [b"a.f", b"d/c.f", b"private", b"x\xff\n.u"];
+        let expected: Vec<PathBuf> = expected.iter().map(|bytes| name(bytes)).collect();
+        assert_eq!(found.unwrap().into_iter().collect::<Vec<_>>(), expected);
+    });
+}

@@ -158,17 +158,25 @@ fn carry(from: &Path, to: &Path) -> Result<(), CopyError> {
 }
 
 /// Copies a folder of the Git directory, if it is there; locks and what is no file stay behind. A
-/// link in its place is made again as it is.
+/// relative link in its place is made again as it is; for an absolute one what it leads to is
+/// copied, because writing through it would reach the original.
 fn carry_folder(making: &Making<'_>, from: &Path, to: &Path) -> Result<(), MakeError> {
-    match fs::symlink_metadata(from) {
+    let mut from = from.to_owned();
+    match fs::symlink_metadata(&from) {
         Ok(found) if found.is_symlink() => {
-            let target = fs::read_link(from).map_err(failed("read", from))?;
-            return Ok(std::os::unix::fs::symlink(target, to).map_err(failed("create", to))?);
+            let target = fs::read_link(&from).map_err(failed("read", &from))?;
+            if target.is_relative() {
+                return Ok(std::os::unix::fs::symlink(target, to).map_err(failed("create", to))?);
+            }
+            match from.canonicalize() {
+                Ok(real) if real.is_dir() => from = real,
+                _ => return Ok(()),
+            }
         }
         Ok(found) if found.is_dir() => {}
         Ok(_) => return Ok(()),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(CopyError::system("examine", from, error).into()),
+        Err(error) => return Err(CopyError::system("examine", &from, error).into()),
     }
     let filter = |path: &RelPath, _: &Stat| {
         let name = Path::new(OsStr::from_bytes(path.name()));
@@ -176,14 +184,14 @@ fn carry_folder(making: &Making<'_>, from: &Path, to: &Path) -> Result<(), MakeE
     };
     let options =
         WalkOptions { filter: Some(&filter), watch: making.watch, ..WalkOptions::default() };
-    let listing = walk(from, &options)?;
+    let listing = walk(&from, &options)?;
     let cloned = clone(listing, to, &CloneOptions { walk: options, ..CloneOptions::default() })?;
     let is_file = |obstacle: &Obstacle| !matches!(obstacle.kind, ObstacleKind::Special(_));
     let refused: Vec<Obstacle> = cloned.obstacles.into_iter().filter(is_file).collect();
     if refused.is_empty() {
         Ok(())
     } else {
-        Err(MakeError::refused(from, Obstruction::Unsupported(refused)))
+        Err(MakeError::refused(&from, Obstruction::Unsupported(refused)))
     }
 }
 

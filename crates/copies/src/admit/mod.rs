@@ -24,7 +24,7 @@ use self::names::Sameness;
 use self::survey::Survey;
 use crate::error::{CopyError, failed};
 use crate::home::Home;
-use crate::keep::{Keeper, sync, sync_file_system};
+use crate::keep::{Keeper, sync_file_system};
 use crate::layout::{LAYOUT_FILE, LAYOUT_VERSION, Layout, Slot};
 use crate::note::Note;
 use crate::refusal::{MakeError, Obstruction};
@@ -156,10 +156,7 @@ fn publish(home: &Home, staged: Staged, layout: &Layout) -> Result<(), MakeError
         // Only an empty one goes.
         let _ = fs::remove_dir(session);
     }
-    published?;
-    sync(session)?;
-    sync(&home.copies())?;
-    Ok(())
+    Ok(published?)
 }
 
 fn write_layout(folder: &Path, layout: &Layout) -> Result<(), CopyError> {

@@ -23,9 +23,6 @@ pub(super) fn check_layout(home: &Home, request: &Request) -> Result<(), MakeErr
         return refuse(Obstruction::RootCount(request.roots.len()));
     }
     for (at, root) in request.roots.iter().enumerate() {
-        if !is_portable(root.slot.as_str()) {
-            return refuse(Obstruction::SlotName(root.slot.clone()));
-        }
         for other in request.roots.iter().take(at) {
             if root.slot.as_str().eq_ignore_ascii_case(other.slot.as_str()) {
                 return refuse(Obstruction::SlotTwice(root.slot.clone()));
@@ -44,19 +41,6 @@ pub(super) fn check_layout(home: &Home, request: &Request) -> Result<(), MakeErr
         return refuse(Obstruction::TaskExists);
     }
     Ok(())
-}
-
-/// Whether every file system takes the name for a folder's; its characters are checked already.
-/// Windows keeps names of devices, whatever ends them, and drops a dot at the end.
-fn is_portable(slot: &str) -> bool {
-    let bare = slot.split('.').next().unwrap_or(slot).to_ascii_lowercase();
-    let is_numbered = |device: &str| {
-        bare.strip_prefix(device).is_some_and(|rest| matches!(rest.as_bytes(), [b'0'..=b'9']))
-    };
-    let is_device = matches!(bare.as_str(), "con" | "prn" | "aux" | "nul")
-        || is_numbered("com")
-        || is_numbered("lpt");
-    !is_device && !slot.ends_with('.')
 }
 
 /// Whether two paths lead to one folder, as through a bind mount.

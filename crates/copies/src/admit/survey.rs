@@ -170,7 +170,10 @@ impl Survey {
         }
         self.nested.sort();
         self.nested.dedup();
-        self.notes.extend(Note::about(NoteKind::Nested, initialised));
+        // Those among ignored files are not reviewed anyway: dependencies often have some.
+        let ignored = Scope::new(self.ignored.iter().cloned());
+        let named = initialised.into_iter().filter(|path| !ignored.holds(path));
+        self.notes.extend(Note::about(NoteKind::Nested, named));
         Ok(())
     }
 

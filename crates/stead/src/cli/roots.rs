@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 use stead_core::id::RootId;
 use stead_core::layout::AbsoluteDir;
 use stead_core::refusal::{Refusal, RefusalKind};
@@ -49,6 +50,11 @@ enum What {
     },
 }
 
+#[derive(Serialize)]
+struct List<'a> {
+    roots: &'a [RootView],
+}
+
 /// Lists, shows or rebinds.
 pub(crate) fn roots(arguments: &RootsArguments) -> Done {
     let context = Context::new()?;
@@ -58,7 +64,7 @@ pub(crate) fn roots(arguments: &RootsArguments) -> Done {
             What::List { json } => {
                 let roots = client.roots().await?;
                 if json.json {
-                    document(&roots)?;
+                    document(&List { roots: &roots })?;
                 } else if roots.is_empty() {
                     say("no folder was selected yet: `stead run --root DIR` selects one");
                 } else {
