@@ -62,13 +62,6 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Git, as it is found now: it may be installed while an engine runs.
-    pub(crate) fn git(&self) -> Result<Git, Refusal> {
-        Git::find(&std::env::vars_os().collect()).map_err(|e| {
-            Refusal::new(RefusalKind::Failed, e.to_string()).hint("install git, or mend PATH")
-        })
-    }
-
     /// Reads the store beside the caller.
     pub(crate) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
@@ -79,6 +72,13 @@ impl Shared {
             .await
             .map_err(|e| Refusal::new(RefusalKind::Failed, format!("reading failed: {e}")))?
     }
+}
+
+/// Git, as it is found now: it may be installed while an engine runs.
+pub(crate) fn git() -> Result<Git, Refusal> {
+    Git::find(&std::env::vars_os().collect()).map_err(|e| {
+        Refusal::new(RefusalKind::Failed, e.to_string()).hint("install git, or mend PATH")
+    })
 }
 
 /// A turn that runs.

@@ -82,9 +82,9 @@ pub(super) async fn tell(stage: Arc<Stage>, tools: Tools, yes: bool) -> Done {
         return Err(failed(format!("the review shows {paths:?}, not {REPAIRED:?}")).into());
     }
     // One of each who repaired, and the merge of both.
-    if review.commits != 3 {
+    if review.commits != Some(3) {
         return Err(
-            failed(format!("{} commits in the copy of /root, not 3", review.commits)).into()
+            failed(format!("{:?} commits in the copy of /root, not 3", review.commits)).into()
         );
     }
     unchanged(&before, &stage.look().await?)?;
