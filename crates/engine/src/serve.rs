@@ -71,6 +71,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
     private_dir(home.runtime()).map_err(|e| storage(e.to_string()))?;
     private_dir(&home.logs()).map_err(|e| storage(e.to_string()))?;
     let runs = Arc::new(await_runs(&home)?);
+    end_abandoned(&home);
     let (program, arguments) = spawner;
     let spawners = Spawners::start(program, arguments).map_err(|e| failed(e.to_string()))?;
     let record = EngineRecord {
@@ -220,6 +221,16 @@ fn await_runs(home: &Home) -> Result<Lock, Refusal> {
             )
             .hint("try again in a moment; nothing is settled while it may still act")
         })
+}
+
+/// Ends what `exec` was running for turns of an engine that died: they are about to be settled. A
+/// host whose facts cannot be read keeps no engine from serving.
+fn end_abandoned(home: &Home) {
+    match home.places().end_abandoned() {
+        Ok(left) if left.is_empty() => {}
+        Ok(left) => tracing::error!(?left, "runs of an engine that died cannot be ended"),
+        Err(error) => tracing::error!(%error, "runs of an engine that died are not looked for"),
+    }
 }
 
 /// The person's settings; a missing file is an empty one.
