@@ -18,7 +18,8 @@ use stead_place::{Ask, Entered, Patience, Room, top_of};
 const USUAL: Duration = Duration::from_secs(10);
 
 /// A server that answers with the agent's address, and a client of it.
-const LISTEN: &str = concat!(env!("CARGO_BIN_EXE_stead-agent-keeper"), " listen & ");
+const LISTEN: &str =
+    concat!("echo $STEAD_PORT $STEAD_AGENT | ", env!("CARGO_BIN_EXE_stead-agent-listener"), " & ");
 const TALK: &str = "exec 3<>/dev/tcp/127.0.0.1/$STEAD_PORT && cat <&3";
 
 fn exec(command: &str) -> (&'static str, Value) {
@@ -76,7 +77,7 @@ async fn a_run_is_told_by_its_status_its_output_and_the_ports_of_its_place() {
 }
 
 #[tokio::test]
-async fn places_94_a_server_answers_in_later_turns_until_its_release() {
+async fn places_48_a_server_answers_in_later_turns_until_its_release() {
     let world = World::new();
     let started = world.calls(&[exec(&format!("{LISTEN} sleep 0"))]).await;
     let data = started[0].structured.as_ref().unwrap();
@@ -97,7 +98,7 @@ async fn places_94_a_server_answers_in_later_turns_until_its_release() {
 }
 
 #[tokio::test]
-async fn places_03_two_agents_have_disjoint_ports() {
+async fn places_3_two_agents_have_disjoint_ports() {
     let world = World::new();
     let port = "echo $STEAD_PORT; exec sleep 0";
     let mut firsts = Vec::new();
