@@ -2,19 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use stead_core::layout::{AbsoluteDir, RootIdentity};
 use stead_files::{FileIdentity, RootFolder, Stat, TreeError};
 use stead_git::{Git, GitEntry, Repository};
 
+use super::index_lock::{EDITOR, NAP};
 use super::refused::ApplyRefused;
 use crate::layout::{Checkout, RootKind, Slot, checked_out};
 use crate::{Home, Review};
-
-/// How long an editor may hold the index before that is a refusal, and how often it is looked for.
-const EDITOR: Duration = Duration::from_secs(1);
-const NAP: Duration = Duration::from_millis(10);
 
 /// An open destination.
 #[derive(Debug)]

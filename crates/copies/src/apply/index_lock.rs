@@ -19,8 +19,8 @@ use stead_files::{RelPath, Stat, TreeError};
 use crate::journal::Header;
 
 /// How long an editor may hold the index, and how often that is looked for.
-const EDITOR: Duration = Duration::from_secs(1);
-const NAP: Duration = Duration::from_millis(10);
+pub(super) const EDITOR: Duration = Duration::from_secs(1);
+pub(super) const NAP: Duration = Duration::from_millis(10);
 
 /// The lock of one apply, whether it is there or not.
 #[derive(Debug)]

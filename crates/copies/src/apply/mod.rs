@@ -6,11 +6,13 @@ mod destination;
 mod entries;
 mod index_lock;
 mod look;
+mod names;
 mod plan;
 mod refused;
 mod settle;
 mod stage;
 mod swap;
+mod verify;
 mod write;
 
 pub use check::{Apply, ApplyRequest};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use rustix::fs::{Access, AtFlags, Dir, accessat};
+use rustix::fs::{Access, AtFlags, accessat};
 use stead_core::id::RequestId;
 use stead_files::{RelPath, RootFolder, Space, Staged, Stat, Target, TreeError};
 use stead_git::{Index, Repository};
@@ -10,6 +10,7 @@ use stead_git::{Index, Repository};
 use super::conflict::{Clash, Conflict, Stand, stand};
 use super::entries::{Entries, Indexed};
 use super::look::{Extended, Here, extended, observe, system};
+use super::names::{folds_names, names_in, same_names};
 use super::refused::ApplyRefused;
 use super::swap::is_there;
 use crate::changes::{Change, State};
@@ -289,19 +290,26 @@ impl Planner<'_> {
             State::File { .. } => extended(self.root, &step.path)?.map_err(refuse)?,
             _ => Vec::new(),
         };
-        let mine = (me.as_raw(), rustix::process::getegid().as_raw());
-        let owner = (stat.uid, stat.gid);
-        if owner == mine || !step.is_staged() {
+        if !step.is_staged() {
             return Ok((None, kept));
         }
-        let groups = rustix::process::getgroups().unwrap_or_default();
-        let may = me.is_root()
-            || stat.uid == mine.0 && groups.iter().any(|group| group.as_raw() == stat.gid);
-        if may {
-            Ok((Some(owner), kept))
+        if me.is_root() || stat.uid == me.as_raw() && self.may_give(step, stat.gid)? {
+            Ok((Some((stat.uid, stat.gid)), kept))
         } else {
             Err(refuse("it belongs to another user or group"))
         }
+    }
+
+    /// Whether a file of one's own may have this group: one of one's groups, or what the folder
+    /// gives to all that is made in it.
+    fn may_give(&self, step: &Step, group: u32) -> Result<bool, TreeError> {
+        let mine = rustix::process::getegid().as_raw();
+        let mut others = rustix::process::getgroups().unwrap_or_default().into_iter();
+        if group == mine || others.any(|other| other.as_raw() == group) {
+            return Ok(true);
+        }
+        let folder = step.beside.parent().unwrap_or_else(RelPath::root);
+        Ok(self.root.look(&folder)?.is_some_and(|stat| stat.gid == group))
     }
 
     /// Whether the place has room and lets names be changed (P12): told by the system's error
@@ -372,85 +380,5 @@ fn index_clash(
             entries.clash(root, &change.path, change.before.as_ref())
         }
         _ => Ok(None),
-    }
-}
-
-/// The names in a folder; none when it is not there.
-pub(crate) fn names_in(root: &RootFolder, path: &RelPath) -> Result<Vec<Box<[u8]>>, TreeError> {
-    let folder = match root.folder(path) {
-        Ok(folder) => folder,
-        Err(error) if error.errno() == Some(rustix::io::Errno::NOENT) => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let fail = |errno| system("list", root, path, errno);
-    let mut names = Vec::new();
-    for entry in Dir::new(folder).map_err(fail)? {
-        let name = entry.map_err(fail)?;
-        let name = name.file_name().to_bytes();
-        if name != b"." && name != b".." {
-            names.push(name.into());
-        }
-    }
-    Ok(names)
-}
-
-/// Of paths in their order, those that differ from an earlier one in letter case only.
-fn same_names<'a>(paths: impl Iterator<Item = &'a RelPath>) -> Vec<RelPath> {
-    let mut seen = HashSet::new();
-    let folded = |path: &RelPath| String::from_utf8_lossy(path.as_bytes()).to_lowercase();
-    paths.filter(|path| !seen.insert(folded(path))).cloned().collect()
-}
-
-/// Whether the root's file system takes names that differ in letter case for one another: asked of
-/// a name that is there, so nothing is written.
-fn folds_names(root: &RootFolder) -> Result<bool, TreeError> {
-    for name in names_in(root, &RelPath::root())? {
-        let other: Vec<u8> = name
-            .iter()
-            .map(|byte| {
-                if byte.is_ascii_lowercase() {
-                    byte.to_ascii_uppercase()
-                } else {
-                    byte.to_ascii_lowercase()
-                }
-            })
-            .collect();
-        if *other == *name {
-            continue;
-        }
-        let look = |name: &[u8]| match RelPath::parse(name) {
-            Ok(path) => root.look(&path),
-            Err(_) => Ok(None),
-        };
-        let (one, two) = (look(&name)?, look(&other)?);
-        return Ok(one.zip(two).is_some_and(|(one, two)| one.is_same_file(&two)));
-    }
-    Ok(false)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copies_75_names_that_differ_in_case_are_found() {
-        let paths: Vec<RelPath> = ["README", "Readme", "a/B", "a/b", "a/c", "Ä", "ä"]
-            .iter()
-            .map(|text| RelPath::parse(text).unwrap())
-            .collect();
-        let found: Vec<String> = same_names(paths.iter()).iter().map(ToString::to_string).collect();
-        assert_eq!(found, ["Readme", "a/b", "ä"]);
-    }
-
-    #[test]
-    fn a_file_system_that_tells_cases_apart_is_known() {
-        let folder = tempfile::tempdir().unwrap();
-        let root = RootFolder::open(folder.path()).unwrap();
-        assert!(!folds_names(&root).unwrap());
-        std::fs::write(folder.path().join("readme"), "").unwrap();
-        assert!(!folds_names(&root).unwrap());
-        // As such a file system would answer: one file by both names.
-        std::fs::hard_link(folder.path().join("readme"), folder.path().join("README")).unwrap();
-        assert!(folds_names(&root).unwrap());
     }
 }

@@ -97,7 +97,10 @@ fn stage_file(
     if !copy(&mut content, &mut file, digest, buffer).map_err(fail("write"))? {
         return Err(Cause::Missing(*digest));
     }
-    if let Some((user, group)) = one.owner {
+    let made = file.metadata().map_err(fail("examine"))?;
+    if let Some((user, group)) = one.owner
+        && (user, group) != (made.uid(), made.gid())
+    {
         // Before the bits: giving a file away clears some of them.
         fchown(&file, Some(Uid::from_raw(user)), Some(Gid::from_raw(group)))
             .map_err(|errno| system("give to its owner", root, path, errno))?;

@@ -6,15 +6,14 @@ use rustix::io::Errno;
 use stead_core::id::Digest;
 use stead_core::step::{self, Moment};
 use stead_files::{AtomicError, Lock, RelPath, RootFolder, Stat, Time, TreeError};
-use stead_git::{GitError, Index};
+use stead_git::GitError;
 
 use super::check::Apply;
-use super::destination::open_admitted;
 use super::index_lock::IndexLock;
-use super::look::{is_unchanged, is_untouched, observe};
+use super::look::{is_untouched, observe};
 use super::plan::Planned;
 use super::settle::{Way, settle};
-use super::stage::{Mark, stage};
+use super::stage::stage;
 use super::swap::{is_astray, is_in_use, swap};
 use crate::Home;
 use crate::changes::State;
@@ -35,6 +34,9 @@ pub enum Cause {
     /// The index, what is checked out or the folder itself changed between check and write.
     #[error("{0} changed since it was checked")]
     DestinationChanged(&'static str),
+    /// The caller took it back, because another root of the same apply was not written.
+    #[error("another root was not written")]
+    Withdrawn,
     /// The contents of a file are missing or damaged in the home.
     #[error("the contents {0} are missing or damaged in the home")]
     Missing(Digest),
@@ -164,68 +166,6 @@ impl Apply {
         Ok(())
     }
 
-    /// Nothing changed since the check: the paths, the index, the checkout, the folder (P5, P7, P8).
-    fn verify(&self) -> Result<(), Cause> {
-        let root = &self.destination.root;
-        let changed = |_| Cause::DestinationChanged("the folder");
-        open_admitted(self.header.source.as_path(), &self.header.identity).map_err(changed)?;
-        if self.destination.head_file() != self.head_seen {
-            return Err(Cause::DestinationChanged("the checkout"));
-        }
-        self.verify_index()?;
-        let mut edited = Vec::new();
-        for planned in &self.plan.planned {
-            let now = match root.look(&planned.step.path) {
-                Ok(now) => now,
-                // As nothing: below a file that is to become a folder there was nothing before.
-                Err(error) if is_astray(&error) => None,
-                Err(error) => return Err(error.into()),
-            };
-            let same = match (&planned.seen, &now) {
-                (None, None) => true,
-                // A folder's times change with what is in it.
-                (Some(seen), Some(now))
-                    if planned.step.old.as_ref().is_some_and(State::is_folder) =>
-                {
-                    seen.is_same_file(now) && (seen.kind, seen.mode) == (now.kind, now.mode)
-                }
-                (Some(seen), Some(now)) => is_unchanged(seen, now),
-                _ => false,
-            };
-            if !same {
-                edited.push(planned.step.path.clone());
-            }
-        }
-        if edited.is_empty() { Ok(()) } else { Err(Cause::Edited(edited)) }
-    }
-
-    fn verify_index(&self) -> Result<(), Cause> {
-        let Some(repository) = &self.destination.repository else { return Ok(()) };
-        let now = Stat::of(&repository.index_file).ok();
-        let same = match (&self.index_seen, &now) {
-            (None, None) => true,
-            (Some(seen), Some(now)) => is_unchanged(seen, now),
-            _ => false,
-        };
-        if same {
-            return Ok(());
-        }
-        // Most often a mere `git status`, which writes anew what it found.
-        let index = Index::of(repository)?;
-        let entries: std::collections::HashMap<_, _> = index
-            .entries
-            .iter()
-            .map(|entry| (entry.path.as_path(), (entry.kind.mode(), entry.id)))
-            .collect();
-        let staged = |planned: &&Planned| {
-            let path = std::path::Path::new(planned.step.path.as_os_str());
-            entries.get(path).copied() != planned.indexed
-        };
-        let edited: Vec<RelPath> =
-            self.plan.planned.iter().filter(staged).map(|p| p.step.path.clone()).collect();
-        if edited.is_empty() { Ok(()) } else { Err(Cause::Edited(edited)) }
-    }
-
     /// Every rename; what comes out must be what was to be replaced.
     fn rename(&self, exchanges: &mut bool) -> Result<(), Cause> {
         let planned = &self.plan.planned;
@@ -300,36 +240,8 @@ impl Apply {
         Ok(())
     }
 
-    /// Every path is as the snapshot has it. A file that nobody can have written to since it was
-    /// staged is not read again.
-    fn confirm(&self, marks: &[Option<Mark>], began: Time) -> Result<(), Cause> {
-        let root = &self.destination.root;
-        let mut edited = Vec::new();
-        for (one, mark) in self.plan.planned.iter().zip(marks) {
-            let path = &one.step.path;
-            let is_known = match mark {
-                Some(mark) if !mark.modified.is_racy(began) => {
-                    root.look(path).ok().flatten().is_some_and(|stat| mark.is_of(&stat))
-                }
-                _ => false,
-            };
-            if is_known {
-                continue;
-            }
-            let found = match observe(root, path) {
-                Ok(found) => found.map(|here| here.state),
-                Err(error) if is_astray(&error) => None,
-                Err(error) => return Err(error.into()),
-            };
-            if found != one.step.new {
-                edited.push(path.clone());
-            }
-        }
-        if edited.is_empty() { Ok(()) } else { Err(Cause::Edited(edited)) }
-    }
-
     /// Leads back to the old tree.
-    fn back(self, journal: &Journal, cause: Cause) -> Outcome {
+    fn back(&self, journal: &Journal, cause: Cause) -> Outcome {
         let root = &self.destination.root;
         let rescue = rescue_folder(&self.home, &journal.header);
         let undone = settle(root, &journal.steps, Way::Back, &rescue, self.exchanges)
@@ -365,6 +277,17 @@ impl Written {
         self.apply.kept()
     }
 
+    /// Takes it back, as long as its outcome is not recorded: for several roots of which all are to
+    /// be applied or none. Never [`Outcome::Written`].
+    #[must_use]
+    pub fn undo(self) -> Outcome {
+        let cause = Cause::Withdrawn;
+        match &self.journal {
+            Some(journal) => self.apply.back(journal, cause),
+            None => Outcome::RolledBack { cause, rescue: Rescue::default() },
+        }
+    }
+
     /// Removes what the apply still holds: `index.lock`, the old files, the journal. To be called
     /// when the outcome is recorded.
     ///
@@ -381,8 +304,14 @@ impl Written {
             lock.release()?;
         }
         let kept = clear_beside(&apply, &rescue)?;
-        sync(&apply.destination.root)?;
-        Journal::remove(&apply.home, &journal.header.root)?;
+        // The journal must not be gone while an old file that it names comes back with the power.
+        // One file system forgets names in the order in which they were removed; and that the
+        // journal itself may come back does no harm, because its outcome is recorded.
+        let device = Stat::of(&apply.home.applies()).map(|stat| stat.device).ok();
+        if device != Some(apply.destination.root.stat().device) {
+            sync(&apply.destination.root)?;
+        }
+        Journal::unlink(&apply.home, &journal.header.root)?;
         Ok(Cleared { lock: apply.lock, rescue: kept })
     }
 }

@@ -39,7 +39,7 @@ pub enum JournalError {
     /// The system refused to read or remove it.
     #[error("cannot {act} {}: {source}", path.display())]
     System {
-        /// `read`, `list` or `remove`.
+        /// `read`, `list`, `remove` or `sync`.
         act: &'static str,
         /// What.
         path: PathBuf,
@@ -121,17 +121,26 @@ impl Journal {
 
     /// Removes it, durably.
     pub(crate) fn remove(home: &Home, root: &RootId) -> Result<(), JournalError> {
+        Self::unlink(home, root)?;
+        let folder = home.applies();
+        match File::open(&folder).and_then(|folder| folder.sync_all()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(system("sync", &folder)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes it. After a cut of the power it may be there again.
+    pub(crate) fn unlink(home: &Home, root: &RootId) -> Result<(), JournalError> {
         let path = path_of(home, root);
         step::pass("copies.forget", Moment::Before);
         match fs::remove_file(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
-            Err(error) => return Err(system("remove", &path)(error)),
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                return Err(system("remove", &path)(error));
+            }
+            _ => {}
         }
-        let folder = home.applies();
-        File::open(&folder)
-            .and_then(|folder| folder.sync_all())
-            .map_err(system("remove", &path))?;
         step::pass("copies.forget", Moment::After);
         Ok(())
     }
@@ -308,7 +317,9 @@ mod tests {
         let mut other = whole.clone();
         other.replace_range(whole.len() - 10..whole.len() - 9, "!");
         let newer = whole.replacen("\"version\":1", "\"version\":2", 1);
-        for bad in [&other, &whole[..whole.len() - 40], &whole[..20], "", "{}\n", &newer] {
+        let short = |length: usize| whole.chars().take(length).collect::<String>();
+        let cut = [short(whole.len() - 40), short(20), String::new(), "{}\n".to_owned()];
+        for bad in cut.iter().chain([&other, &newer]) {
             fs::write(&path, bad).unwrap();
             let error = Journal::read(&home, &root()).unwrap_err();
             let is_newer = matches!(error, JournalError::Version { version: 2, .. });

@@ -6,7 +6,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::Once;
 
-use stead_copies::{Apply, Cause, Outcome, Recorded, Rescue, recover};
+use stead_copies::{
+    Apply, ApplyRefused, Cause, Finished, Outcome, Recorded, RecoverError, Rescue, forget,
+    leftovers, recover,
+};
 use stead_core::step::Moment;
 
 use crate::kit::{World, assert_same, chmod, content, root_id, text, write, written};
@@ -303,4 +306,54 @@ fn copies_70_when_going_back_fails_everything_is_kept_and_named() {
     stead_copies::forget(&world.home, &root_id()).unwrap();
     expect_old_but(&world, "b", Some("mine\n"));
     assert_eq!(fs::metadata(&world.root).unwrap().permissions().mode() & 0o777, 0o755);
+}
+
+/// An apply that is cut short between its last rename and the record of its outcome, and a person
+/// who edits a file before anything is recovered.
+fn cut_short_and_edited() -> World {
+    let mut world = World::repository(build);
+    let apply = ready(&mut world);
+    drop(written(apply.write()));
+    save(&world.root.join("a"), "mine\n");
+    let refused = world.ready().unwrap_err();
+    assert!(matches!(refused, ApplyRefused::Unfinished(_)), "{refused}");
+    world
+}
+
+#[test]
+fn copies_69_an_edit_after_a_crash_stays_when_the_rest_goes_back() {
+    let world = cut_short_and_edited();
+    let finished = recover(&world.home, &root_id(), Recorded::Nothing).unwrap().unwrap();
+    let Finished::Neither { rescue } = finished else { panic!("{finished:?}") };
+    assert_eq!(rescue.paths, [crate::kit::path("a")]);
+    let folder = rescue.folder.clone().unwrap();
+    assert_eq!(text(&folder.as_path().join("a")), "base a\n", "what stead had put aside");
+    // Without the engine the journal says how it ended, until the engine has recorded it.
+    let left = leftovers(&world.home).unwrap();
+    let header = left[0].header.as_ref().unwrap();
+    assert_eq!(header.finished, Some(Finished::Neither { rescue }));
+    forget(&world.home, &root_id()).unwrap();
+    expect_old_but(&world, "a", Some("mine\n"));
+}
+
+#[test]
+fn an_edit_after_a_recorded_apply_is_an_edit_like_any_other() {
+    let world = cut_short_and_edited();
+    let finished = recover(&world.home, &root_id(), Recorded::Applied).unwrap().unwrap();
+    assert_eq!(finished, Finished::Forward);
+    forget(&world.home, &root_id()).unwrap();
+    assert_eq!(text(&world.root.join("a")), "mine\n");
+    assert_eq!(text(&world.root.join("b")), "task b\n");
+    world.is_clean();
+}
+
+#[test]
+fn a_journal_that_is_being_written_is_not_finished_by_another() {
+    let mut world = World::repository(build);
+    let written = written(ready(&mut world).write());
+    let busy = recover(&world.home, &root_id(), Recorded::Nothing).unwrap_err();
+    assert!(matches!(busy, RecoverError::Busy(Some(_))), "{busy}");
+    assert!(matches!(forget(&world.home, &root_id()), Err(RecoverError::Busy(_))));
+    written.clear().unwrap();
+    assert_eq!(recover(&world.home, &root_id(), Recorded::Nothing).unwrap(), None);
 }

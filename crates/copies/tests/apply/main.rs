@@ -16,5 +16,4 @@ mod kit;
 mod power_cut;
 mod random;
 mod refusals;
-mod speed;
 mod written;

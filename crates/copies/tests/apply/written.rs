@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 
-use stead_copies::State;
+use stead_copies::{Cause, Outcome, State};
 
 use crate::kit::{World, assert_same, bytes_path, chmod, everything, path, text, write};
 
@@ -204,6 +204,44 @@ fn copies_66_of_two_roots_the_second_may_be_refused() {
     assert_eq!(everything(&app.root), applied, "the first stays applied");
     write(&library.root, "a.txt", "one\n");
     assert_eq!(library.apply(), ["a.txt", "new"]);
+}
+
+#[test]
+fn what_is_written_can_be_taken_back_until_it_is_recorded() {
+    for is_git in [false, true] {
+        let mut world = World::new(crate::kit::quick_folder(), is_git, many_kinds);
+        let old = crate::kit::content(&world.root);
+        change_many_kinds(&world.copy);
+        let written = crate::kit::written(world.ready().unwrap().write());
+        assert_eq!(text(&world.root.join("to-file")), "file now");
+        // Beside it the person works on.
+        write(&world.root, "d/b.txt", "mine\n");
+        match written.undo() {
+            Outcome::RolledBack { cause: Cause::Withdrawn, rescue } => {
+                assert!(rescue.paths.is_empty(), "{rescue:?}");
+            }
+            other => panic!("{other:?}"),
+        }
+        write(&world.root, "d/b.txt", "two\n");
+        assert_eq!(crate::kit::content(&world.root), old);
+        world.is_clean();
+    }
+}
+
+#[test]
+fn a_replaced_file_keeps_its_group_in_a_folder_that_gives_another() {
+    if !rustix::process::geteuid().is_root() {
+        return stead_testkit::skip("a_replaced_file_keeps_its_group", "not root");
+    }
+    let mut world = World::plain(|root| {
+        small(root);
+        std::os::unix::fs::chown(root.join("d"), None, Some(12345)).unwrap();
+        chmod(&root.join("d"), 0o2755);
+    });
+    write(&world.copy, "d/b.txt", "task\n");
+    world.apply();
+    let found = fs::metadata(world.root.join("d/b.txt")).unwrap();
+    assert_eq!((found.uid(), found.gid()), (0, 0));
 }
 
 fn many_kinds(root: &Path) {

@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use stead_files::{RootFolder, Target, TreeError, WalkOptions, is_temporary, walk};
+use stead_files::{
+    RelPath, RootFolder, Staged, Target, TreeError, WalkOptions, is_temporary, walk,
+};
 
 use crate::kit::{mode, path, quick_folder, walked, write};
 
@@ -58,6 +60,38 @@ fn files_links_and_folders_are_put_in_place() {
         assert!(root.look(&path("no/where")).unwrap().is_none());
         root.sync().unwrap();
     }
+}
+
+#[test]
+fn a_planned_place_may_be_in_another_folder() {
+    let base = tempfile::tempdir().unwrap();
+    write(base.path(), "d/old", b"old", 0o644);
+    for root in roots(base.path()) {
+        let plan = |text: &str, number| {
+            Staged::planned(target(text), &RelPath::root(), "tag", number).unwrap()
+        };
+        let (new, gone) = (plan("d/new", 1), plan("d/old", 2));
+        assert!(is_temporary(new.beside().as_os_str()));
+        std::io::Write::write_all(&mut root.create(&new).unwrap(), b"new").unwrap();
+        assert!(matches!(root.create(&new), Err(TreeError::Exists(_))));
+        assert!(matches!(root.create_link(&new, b"x"), Err(TreeError::Exists(_))));
+        assert_eq!(mode(&base.path().join(new.beside().as_os_str())), 0o600);
+        root.place_new(&new).unwrap();
+        assert_eq!(fs::read(base.path().join("d/new")).unwrap(), b"new");
+        root.set_aside(&gone).unwrap();
+        assert!(root.look(gone.target().path()).unwrap().is_none());
+        write(base.path(), "d/old", b"other", 0o644);
+        assert!(matches!(root.set_aside(&gone), Err(TreeError::Exists(_))));
+        root.exchange(&gone).unwrap();
+        assert_eq!(fs::read(base.path().join("d/old")).unwrap(), b"old");
+        assert!(root.unstage(&gone).unwrap());
+        root.remove_file(&target("d/new")).unwrap();
+        root.create_link(&new, b"text").unwrap();
+        root.place_new(&Staged::at(new.target().clone(), new.beside().clone())).unwrap();
+        assert_eq!(root.read_link(&path("d/new")).unwrap(), b"text");
+        root.remove_file(&target("d/new")).unwrap();
+    }
+    assert!(Staged::planned(target("x"), &RelPath::root(), "a/b", 1).is_err());
 }
 
 #[test]
