@@ -21,7 +21,7 @@ use crate::api::{
     ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, ReviewParams, ReviewResponse,
 };
 use crate::engine::Engine;
-use crate::session::{Handle, Shared, git, now};
+use crate::session::{Handle, Shared, now};
 use crate::shown;
 
 /// How often the end of an apply is tried to be stored, and how long between.
@@ -143,7 +143,7 @@ impl Facts {
         most_lines: Option<usize>,
         cancel: &AtomicBool,
     ) -> Result<(Review, ReviewResponse), Refusal> {
-        let (home, git) = (&self.shared.copies, git()?);
+        let (home, git) = (&self.shared.copies, self.shared.git()?);
         let layout = self.layout(&git)?;
         let slot = layout.slot(&self.slot).ok_or_else(|| unreadable("the layout lost a slot"))?;
         let watch = Watch { cancel: Some(cancel), report: None };
@@ -260,7 +260,7 @@ impl Facts {
         apply: ApplyId,
         review: &Review,
     ) -> Result<(ApplyOutcome, Option<Written>), Refusal> {
-        let (home, git) = (&self.shared.copies, git()?);
+        let (home, git) = (&self.shared.copies, self.shared.git()?);
         let layout = self.layout(&git)?;
         let base = Base::load(home, &review.base).map_err(unreadable)?;
         let snapshot = Snapshot::load(home, &review.snapshot).map_err(unreadable)?;

@@ -1,5 +1,6 @@
 //! The life of an engine: take the home, recover, listen, end.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,9 @@ pub struct Options {
     pub spawner: (PathBuf, Vec<OsString>),
     /// The program and arguments that become the keeper of one run.
     pub keeper: (PathBuf, Vec<OsString>),
+    /// The engine's own environment, in which Git is found and called; agents' commands get none
+    /// of it.
+    pub environment: BTreeMap<OsString, OsString>,
     /// The build of the program, as clients compare it.
     pub build: String,
 }
@@ -62,7 +66,7 @@ pub struct EngineRecord {
 /// Refuses, changing nothing, when another engine serves the home, when the home cannot be written
 /// or is on a network file system, and when a newer program wrote it.
 pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
-    let Options { home, spawner, keeper, build } = options;
+    let Options { home, spawner, keeper, environment, build } = options;
     let lock = take(&home)?;
     let store = Store::open(home.data()).map_err(|e| e.refusal())?;
     let settings = read_settings(&home)?;
@@ -95,6 +99,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
         host: home.places(),
         bound: bound_here(&settings),
         keeper,
+        environment,
         registry: Registry::new(home.roots()),
         drivers: Drivers::default(),
         doors: Doors::default(),

@@ -43,6 +43,7 @@ impl Bench {
             home: self.home.clone(),
             spawner: (env!("CARGO_BIN_EXE_stead-engine-spawner").into(), Vec::new()),
             keeper: (env!("CARGO_BIN_EXE_stead-engine-spawner").into(), Vec::new()),
+            environment: std::env::vars_os().collect(),
             build: "test".into(),
         };
         let (ready, listens) = std::sync::mpsc::channel();

@@ -41,7 +41,8 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let spawner = (program, vec!["spawner".into()]);
     let keeper = (spawner.0.clone(), vec!["keep".into()]);
-    let options = Options { home, spawner, keeper, build: BUILD.to_owned() };
+    let environment = std::env::vars_os().collect();
+    let options = Options { home, spawner, keeper, environment, build: BUILD.to_owned() };
     serve(options, || println!("ready")).map_err(|e| e.to_string())?;
     drop(std::hint::black_box(touched));
     Ok(())

@@ -56,12 +56,21 @@ pub(crate) struct Shared {
     pub(crate) bound: Bound,
     /// The program and arguments that become the keeper of one run.
     pub(crate) keeper: (PathBuf, Vec<OsString>),
+    /// The engine's own environment, in which Git is found and called.
+    pub(crate) environment: BTreeMap<OsString, OsString>,
     pub(crate) registry: Registry,
     pub(crate) drivers: Drivers,
     pub(crate) doors: Doors,
 }
 
 impl Shared {
+    /// Git, as it is found now: it may be installed while an engine runs.
+    pub(crate) fn git(&self) -> Result<Git, Refusal> {
+        Git::find(&self.environment).map_err(|e| {
+            Refusal::new(RefusalKind::Failed, e.to_string()).hint("install git, or mend PATH")
+        })
+    }
+
     /// Reads the store beside the caller.
     pub(crate) async fn read<T: Send + 'static>(
         self: &Arc<Self>,
@@ -72,13 +81,6 @@ impl Shared {
             .await
             .map_err(|e| Refusal::new(RefusalKind::Failed, format!("reading failed: {e}")))?
     }
-}
-
-/// Git, as it is found now: it may be installed while an engine runs.
-pub(crate) fn git() -> Result<Git, Refusal> {
-    Git::find(&std::env::vars_os().collect()).map_err(|e| {
-        Refusal::new(RefusalKind::Failed, e.to_string()).hint("install git, or mend PATH")
-    })
 }
 
 /// A turn that runs.

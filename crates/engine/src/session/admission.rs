@@ -207,7 +207,7 @@ fn admit(
     };
     let watch = Watch { cancel: Some(cancel), report: Some(&report) };
     let Admitted { layout, slots } =
-        stead_copies::admit(&shared.copies, &super::actor::git()?, request, watch)
+        stead_copies::admit(&shared.copies, &shared.git()?, request, watch)
             .map_err(|error| refused(&error))?;
     let copies = layout
         .slots

@@ -12,7 +12,7 @@ mod tools;
 mod turns;
 mod view;
 
-pub(crate) use actor::{Actor, Shared, git};
+pub(crate) use actor::{Actor, Shared};
 pub(crate) use asks::text_body;
 pub(crate) use commit::{load, now};
 pub(crate) use conversation::body_text;

@@ -57,7 +57,8 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Done {
     let program = own_program()?;
     let spawner = (program.clone(), vec![SPAWNER.into()]);
     let keeper = (program, vec![KEEPER.into()]);
-    let options = Options { home: context.home, spawner, keeper, build: BUILD.to_owned() };
+    let Context { home, variables: environment, .. } = context;
+    let options = Options { home, spawner, keeper, environment, build: BUILD.to_owned() };
     let served = stead_engine::serve(options, || {
         if greet {
             tell(&Greeting::Ready);
