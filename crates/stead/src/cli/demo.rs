@@ -67,9 +67,8 @@ pub(crate) fn demo(arguments: &DemoArguments) -> Done {
 
 /// The exit status, once it is known what was left behind.
 fn finish(stage: &Stage, told: Done, cleared: Result<(), Refusal>) -> Done {
-    let is_well = matches!(told, Ok(Exit::DONE));
     match &cleared {
-        Ok(()) => stage.tell_end(is_well),
+        Ok(()) => stage.tell_end(told.is_err()),
         // The first error is the one to tell at last.
         Err(refusal) if told.is_err() => say_refusal(refusal),
         Err(_) => {}

@@ -116,11 +116,11 @@ impl Stage {
     }
 
     /// Says what is left, and how to look around in it.
-    pub(super) fn tell_end(&self, is_well: bool) {
+    pub(super) fn tell_end(&self, has_failed: bool) {
         let folder = clean::path(&self.folder);
         if !self.keeps {
             say(styled(style::DIM, format_args!("everything has ended, {folder} is removed")));
-            if !is_well {
+            if has_failed {
                 say("`stead demo --keep DIR` keeps everything to look at");
             }
             return;

@@ -77,7 +77,7 @@ pub(super) async fn tell(stage: Arc<Stage>, tools: Tools, yes: bool) -> Done {
     let params = ReviewParams { slot: slot.clone(), most_lines: None };
     let review = client.review(&session, MERGED, &params).await?;
     answer(render::review(&review))?;
-    let paths: Vec<&str> = review.changes.iter().map(|change| change.path.as_str()).collect();
+    let paths: Vec<String> = review.changes.iter().map(|change| change.path.to_string()).collect();
     if paths != REPAIRED {
         return Err(failed(format!("the review shows {paths:?}, not {REPAIRED:?}")).into());
     }
