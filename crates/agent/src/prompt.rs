@@ -1,6 +1,7 @@
 //! What stead itself says to a model.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use stead_core::event::{CallFate, MailKind, Sender};
 use stead_core::id::CallId;
@@ -31,8 +32,9 @@ Agents are addressed by path; /root speaks with the person. A target that begins
          whole path, any other is below you: `x` means {path}/x. Names are never guessed: use the \
          path that `agent` answered or `list_agents` shows. Mail and RESULTs come to you as \
          messages before your next step.
-Your last message, the one without a call, {end}. Commands that you started end with the turn; a \
-         server that must live on has no place in it yet.
+Your last message, the one without a call, {end}. Commands that you started with \
+         bash end with the turn. Checks, builds and servers belong into exec, which gives them ports \
+         (STEAD_PORT): a server that it leaves in the background lives on until release.
 "
     )
 }
@@ -60,7 +62,7 @@ fn root_map(turn: &Turn) -> String {
                 format!(", a copy of {original}, {}", root.id.uri())
             })
             .unwrap_or_default();
-        map.push_str(&format!("- {}: {directory} ({primary}{access}){origin}\n", root.slot));
+        let _ = writeln!(map, "- {}: {directory} ({primary}{access}){origin}", root.slot);
     }
     if copies {
         map.push_str(

@@ -25,7 +25,7 @@ pub use applies::{CutShort, finish_applies};
 pub use client::{Client, EventStream};
 pub use home::Home;
 pub use launch::{Greeting, Launch, connect, find_running, read_record};
-pub use serve::{EngineRecord, Options, read_settings, serve};
+pub use serve::{EngineRecord, Options, bound_here, read_settings, serve};
 
 /// The build of this program: a digest of its sources.
 pub const BUILD: &str = env!("STEAD_BUILD");
