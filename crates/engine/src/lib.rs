@@ -9,6 +9,7 @@ mod door;
 mod drivers;
 mod engine;
 mod events;
+mod garbage;
 mod home;
 mod launch;
 mod presence;

@@ -3,7 +3,6 @@
 //! A folder is known by its canonical path, inode and birth time, never by its name or its Git
 //! remotes (seed 3). One engine serves a home, so one process writes the file.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -123,7 +122,7 @@ impl Registry {
     }
 
     fn read(&self) -> Result<Stored, Refusal> {
-        let bytes = match fs::read(&self.file) {
+        let bytes = match stead_files::read_file(&self.file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Stored::default()),
             Err(error) => return Err(self.unusable(&error.to_string())),
@@ -201,6 +200,8 @@ fn new_id() -> Result<RootId, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     struct Bench {

@@ -5,6 +5,7 @@ mod completions;
 mod discard;
 mod doctor;
 mod exec;
+mod gc;
 mod log;
 mod mode;
 mod paths;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    completions, doctor, exec, log, mode, paths, permit, places, reference, release, roots,
+    completions, doctor, exec, gc, log, mode, paths, permit, places, reference, release, roots,
     run as running, send, serve, sessions, stop, task, tree, welcome,
 };
 use crate::exit::{Done, Failure, TABLE};
@@ -42,6 +42,7 @@ enum Verb {
     Places(places::PlacesArguments),
     Serve(serve::ServeArguments),
     Doctor(doctor::DoctorArguments),
+    Gc(gc::GcArguments),
     Paths(paths::PathsArguments),
     Completions(completions::CompletionsArguments),
     #[command(hide = true)]
@@ -112,6 +113,7 @@ fn dispatch(cli: Cli) -> Done {
         Some(Verb::Keep(arguments)) => Ok(exec::keep(&arguments)),
         Some(Verb::Serve(arguments)) => serve::serve(&arguments),
         Some(Verb::Doctor(arguments)) => doctor::doctor(&arguments),
+        Some(Verb::Gc(arguments)) => gc::gc(&arguments),
         Some(Verb::Paths(arguments)) => paths::paths(&arguments),
         Some(Verb::Completions(arguments)) => completions::completions(&arguments),
         Some(Verb::Reference(arguments)) => reference::reference(&arguments),

@@ -75,7 +75,7 @@ fn checked(reader: &Reader) -> Vec<Finding> {
         findings.push(Finding::warning(
             "bodies",
             format!("{files} that no event refers to, {}", crate::render::size(bytes)),
-            "they do no harm; this version has no command that removes them",
+            "they do no harm; `stead gc` removes them",
         ));
     }
     findings
