@@ -14,19 +14,20 @@ use stead_core::event::{Event, WorldEvent};
 use stead_core::id::{Digest, RootId, SessionId, SlotName, TaskId, Timestamp};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{State, idle_layout, replay};
-use stead_store::{Garbage, Sweep};
+use stead_store::{Garbage, Reader, Store, Sweep};
 
 use crate::api::{
     CopyState, DiscardParams, GarbageKind, GarbageParams, GarbageResponse, KeptView, RemovedView,
 };
 use crate::copies::{beside, holds_more};
 use crate::engine::Engine;
+use crate::home::Home;
 use crate::session::{Shared, copy_state, now};
 
 /// How long something stays in the trash.
 const IN_TRASH: Duration = Duration::from_hours(30 * 24);
-/// How old a body without an owner must be: a newer one may belong to work on its way.
-const OLD: Duration = Duration::from_hours(1);
+/// How old a body must be that nothing names.
+const OLD: Duration = IN_TRASH;
 
 impl Engine {
     /// Collects what nothing needs any more.
@@ -179,7 +180,7 @@ fn unnamed(shared: &Arc<Shared>, told: &mut GarbageResponse) -> Result<(), Refus
     let journals = stead_copies::leftovers(&shared.copies).map_err(|e| failed(&e))?;
     let is_unknown = tasks.iter().any(|task| task.layout.is_err())
         || journals.iter().any(|left| left.header.is_err());
-    let named = match named(shared) {
+    let named = match named(shared.store.reader()) {
         Ok(named) if !is_unknown => named,
         Ok(_) => {
             let why = "a layout or a journal cannot be read, and may name any of them";
@@ -220,6 +221,15 @@ fn unnamed(shared: &Arc<Shared>, told: &mut GarbageResponse) -> Result<(), Refus
     Ok(())
 }
 
+/// The bodies that copies keep beside the log, without the engine.
+///
+/// # Errors
+/// The log or the home cannot be read.
+pub fn kept_bodies(home: &Home) -> Result<BTreeSet<Digest>, Refusal> {
+    let named = named(&Store::open_reader(home.data()).map_err(|e| e.refusal())?)?;
+    live_blobs(&stead_copies::Home::new(home.data()), named.digests).map_err(|e| failed(&e))
+}
+
 /// What the log names of copies.
 #[derive(Default)]
 struct Named {
@@ -229,9 +239,8 @@ struct Named {
     roots: BTreeSet<RootId>,
 }
 
-fn named(shared: &Shared) -> Result<Named, Refusal> {
+fn named(reader: &Reader) -> Result<Named, Refusal> {
     let mut named = Named::default();
-    let reader = shared.store.reader();
     for summary in reader.sessions().map_err(|e| e.refusal())? {
         let records = reader.read(&summary.id, 1, usize::MAX).map_err(|e| e.refusal())?;
         let log: Vec<_> = records.into_iter().map(|record| record.envelope).collect();

@@ -14,6 +14,7 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use stead_files::replace;
 
 use crate::api::{RootState, RootView};
+use crate::home::Home;
 use crate::roots;
 
 /// The form of the file.
@@ -146,6 +147,15 @@ impl Registry {
         let line = format!("the registry of roots {} cannot be used: {why}", self.file.display());
         Refusal::new(RefusalKind::Unreadable, line).hint("`stead doctor` says what is damaged")
     }
+}
+
+/// The roots that are registered in a home, without its engine, and whether each folder is what it
+/// was.
+///
+/// # Errors
+/// The registry cannot be read.
+pub fn registered_roots(home: &Home) -> Result<Vec<RootView>, Refusal> {
+    Registry::new(home.roots()).list()
 }
 
 /// The id under which a folder is registered. A folder that changed under its path, or that was
