@@ -16,10 +16,10 @@ use tokio::net::UnixStream;
 
 use crate::api::{
     ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, EngineResponse, EventsParams,
-    FindParams, GarbageParams, GarbageResponse, InterruptParams, InterruptResponse, ModeParams, ModeResponse, Notification,
-    PermitParams, PermitResponse, RebindParams, ResultResponse, ReviewParams, ReviewResponse,
-    RootView, SendParams, SendResponse, SessionParams, SessionView, StartParams, StartResponse,
-    TasksResponse, TreeResponse,
+    FindParams, GarbageParams, GarbageResponse, InterruptParams, InterruptResponse, ModeParams,
+    ModeResponse, Notification, PermitParams, PermitResponse, RebindParams, ResultResponse,
+    ReviewParams, ReviewResponse, RootView, SendParams, SendResponse, SessionParams, SessionView,
+    StartParams, StartResponse, TasksResponse, TreeResponse,
 };
 
 /// How long an engine may take to say who it is.

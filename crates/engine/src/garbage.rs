@@ -8,7 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use stead_copies::{Found, FoundTask, clear_staging, empty_trash, forget_depot, found, live_blobs};
+use stead_copies::{
+    Found, FoundTask, clear_staging, empty_trash, forget_depot, forget_layout, found, live_blobs,
+};
 use stead_core::delegated::{ApplyOutcome, PrivateCopy};
 use stead_core::event::{Event, WorldEvent};
 use stead_core::id::{Digest, RootId, SessionId, SlotName, TaskId, Timestamp};
@@ -42,7 +44,10 @@ impl Engine {
             trash(&shared, &mut told)?;
             staging(&shared, &mut told)?;
             match quiet {
-                Ok(_quiet) => unnamed(&shared, &mut told)?,
+                Ok(_quiet) => {
+                    layouts(&shared, &mut told)?;
+                    unnamed(&shared, &mut told)?;
+                }
                 Err(_) => told.keep(
                     GarbageKind::Bodies,
                     "depots and bodies",
@@ -172,6 +177,30 @@ fn staging(shared: &Shared, told: &mut GarbageResponse) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// Removes what is left of tasks whose copies are all gone for good, so that it names no depot.
+fn layouts(shared: &Shared, told: &mut GarbageResponse) -> Result<(), Refusal> {
+    let tasks = stead_copies::tasks(&shared.copies).map_err(|e| failed(&e))?;
+    for FoundTask { session, task, layout, missing } in tasks {
+        let are_gone = layout.is_ok_and(|layout| layout.slots.len() == missing.len());
+        if !are_gone || told.dry_run || !were_discarded(shared, &session, task)? {
+            continue;
+        }
+        if forget_layout(&shared.copies, &session, task).map_err(|e| failed(&e))? {
+            told.remove(GarbageKind::Layout, format!("task {task} of {session}"), None);
+        }
+    }
+    Ok(())
+}
+
+/// Whether the log has all copies of a task as discarded.
+fn were_discarded(shared: &Shared, session: &SessionId, task: TaskId) -> Result<bool, Refusal> {
+    let records = shared.store.reader().read(session, 1, usize::MAX).map_err(|e| e.refusal())?;
+    let log: Vec<_> = records.into_iter().map(|record| record.envelope).collect();
+    let state = replay(&log);
+    let own = state.world.delegated.get(&task);
+    Ok(own.is_some_and(|own| own.copies.values().all(|copy| copy.discarded)))
 }
 
 /// Removes depots and bodies that nothing names.

@@ -19,10 +19,10 @@ use tokio::sync::mpsc;
 
 use crate::api::{
     ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, EngineResponse, EventsParams,
-    Failure, FindParams, GarbageParams, GarbageResponse, InterruptParams, InterruptResponse, ModeParams, ModeResponse,
-    PermitParams, PermitResponse, RebindParams, ResultResponse, ReviewParams, ReviewResponse,
-    RootView, SendParams, SendResponse, SessionParams, SessionView, StartParams, StartResponse,
-    TasksResponse, TreeResponse,
+    Failure, FindParams, GarbageParams, GarbageResponse, InterruptParams, InterruptResponse,
+    ModeParams, ModeResponse, PermitParams, PermitResponse, RebindParams, ResultResponse,
+    ReviewParams, ReviewResponse, RootView, SendParams, SendResponse, SessionParams, SessionView,
+    StartParams, StartResponse, TasksResponse, TreeResponse,
 };
 use crate::caller::{Behind, Caller, Peer};
 use crate::engine::Engine;

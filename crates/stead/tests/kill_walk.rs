@@ -16,9 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{
-    check_told, client, follow, log, message, patient_client, runtime, start, world,
-};
+use common::{check_told, client, follow, log, message, patient_client, runtime, start, world};
 use stead_core::id::SessionId;
 use stead_core::path::AgentPath;
 use stead_engine::Client;

@@ -21,9 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use common::{
-    check_told, client, follow, log, message, patient_client, runtime, start, world,
-};
+use common::{check_told, client, follow, log, message, patient_client, runtime, start, world};
 use stead_core::delegated::ApplyOutcome;
 use stead_core::event::{Event, WorldEvent};
 use stead_core::id::{SessionId, SlotName, TaskId};
@@ -293,7 +291,10 @@ fn walk(kind: Kind, edits: bool, (part, parts): (usize, usize), wanted: impl Fn(
 /// The files of the home that say that an apply is half-way.
 fn journals(world: &World) -> Vec<PathBuf> {
     let listed = fs::read_dir(world.home().join("applies")).into_iter().flatten();
-    listed.map(|e| e.unwrap().path()).filter(|p| p.extension() == Some("journal".as_ref())).collect()
+    listed
+        .map(|e| e.unwrap().path())
+        .filter(|p| p.extension() == Some("journal".as_ref()))
+        .collect()
 }
 
 /// What the log says: reviews, outcomes of applies that applied, whether the copy was discarded.
@@ -346,11 +347,16 @@ fn kill_at(kind: Kind, number: usize, edits: bool, trees: &[Tree; 3]) -> bool {
         let locked = world.work().join(".git/index.lock").exists();
         assert!(found.is_some() || kind == Kind::Plain || locked, "at {number}: nothing holds Git");
     }
+    let named = !journals(&world).is_empty();
     let mine = edits.then(|| world.write("a.txt", "mine\n"));
-    next_command(&world, number, found.is_none());
+    next_command(&world, number, named);
     match &mine {
         Some(mine) => {
-            assert_eq!(fs::read(mine).unwrap(), b"mine\n", "at {number}: the person's edit is lost");
+            assert_eq!(
+                fs::read(mine).unwrap(),
+                b"mine\n",
+                "at {number}: the person's edit is lost"
+            );
         }
         None => check_whole(&world, number, &trees[applied]),
     }
@@ -380,11 +386,13 @@ fn kill_at(kind: Kind, number: usize, edits: bool, trees: &[Tree; 3]) -> bool {
 
 /// Whatever command comes next makes it whole, and names what was half-way.
 fn next_command(world: &World, number: usize, halfway: bool) {
-    let arguments: &[&str] =
-        if number.is_multiple_of(2) { &["doctor"] } else { &["task", "show", "1"] };
+    let asks = number.is_multiple_of(2);
+    let arguments: &[&str] = if asks { &["doctor"] } else { &["task", "show", "1"] };
     let output = world.run(arguments);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!halfway || errors.contains("cut short"), "at {number}: {errors}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(!halfway || !asks || text.contains("cut short"), "at {number}: {text}");
 }
 
 fn check_whole(world: &World, number: usize, expected: &Tree) {
@@ -407,8 +415,7 @@ async fn disturbed(client: &Client, number: usize, mine: &Path) {
         let params = ReviewParams { slot: slot.clone(), most_lines: None };
         client.review(&session(), TASK, &params).await.unwrap();
         let answer = client.apply(&session(), TASK, &ApplyParams { slot }).await;
-        let is_applied =
-            matches!(&answer, Ok(a) if matches!(a.outcome, ApplyOutcome::Applied { .. }) && !a.before);
+        let is_applied = matches!(&answer, Ok(a) if matches!(a.outcome, ApplyOutcome::Applied { .. }) && !a.before);
         assert!(!is_applied, "at {number}: {answer:?}");
     }
     mine_stays();
@@ -569,6 +576,42 @@ fn copies_68_a_plain_folder_is_whole_again_killed_at_odd_steps_of_an_apply() {
 #[test]
 fn copies_68_a_plain_folder_is_whole_again_killed_at_even_steps_of_an_apply() {
     walk(Kind::Plain, false, (1, 2), is_second_apply);
+}
+
+/// The command that makes it whole may be killed as well, at each of its steps.
+#[test]
+fn copies_68_what_makes_it_whole_may_be_killed_too() {
+    for kind in [Kind::Git, Kind::Plain] {
+        let known = known(kind);
+        let applies: Vec<&Pass> = known.passes.iter().filter(|p| is_second_apply(p)).collect();
+        for at in [applies.len() / 3, applies.len() / 2, applies.len() * 2 / 3] {
+            kill_the_recovery(kind, applies[at].number, &known.trees);
+        }
+    }
+}
+
+fn kill_the_recovery(kind: Kind, number: usize, trees: &[Tree; 3]) {
+    let mut world = prepared(kind);
+    let counter = world.folder().join("counter");
+    world.set("STEAD_STEPS", format!("kill={number},counter={}", counter.display()));
+    let done = runtime().block_on(async {
+        let client = client(&world).await?;
+        journey(&world, &client, &mut Told::default(), |_| {}).await
+    });
+    assert!(done.is_err() && !journals(&world).is_empty(), "{number} is within an apply");
+    let (_, applied, _) = recorded(&world);
+    let kills = (1..).take_while(|kill| {
+        world.set("STEAD_STEPS", format!("kill={kill}"));
+        world.run(["doctor"]).status.code().is_none()
+    });
+    assert!(kills.count() > 2, "at {number}: the recovery passes no steps");
+    world.unset("STEAD_STEPS");
+    check_whole(&world, number, &trees[applied]);
+    runtime().block_on(async {
+        let client = patient_client(&world).await;
+        go_on(&world, &client, number, trees).await;
+    });
+    check_tidy(&world, number, false);
 }
 
 /// The one that writes over what an apply wrote.

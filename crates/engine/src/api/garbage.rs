@@ -36,6 +36,8 @@ pub enum GarbageKind {
     Trash,
     /// What a killed process left half made.
     Staging,
+    /// The record of a task whose copies are all gone.
+    Layout,
     /// A root's object files.
     Depot,
     /// Bodies that nothing names.

@@ -62,7 +62,11 @@ fn text(response: &GarbageResponse) -> String {
     for kept in &response.kept {
         let bytes = kept.bytes.map(|bytes| format!(", {}", size(bytes))).unwrap_or_default();
         let what = format!("{} {}{bytes}", word(kept.kind), clean::line(&kept.name));
-        text.push_str(&format!("{}: {what}: {}\n", styled(style::DIM, "kept"), clean::line(&kept.why)));
+        text.push_str(&format!(
+            "{}: {what}: {}\n",
+            styled(style::DIM, "kept"),
+            clean::line(&kept.why)
+        ));
     }
     text
 }
@@ -72,6 +76,7 @@ fn word(kind: GarbageKind) -> &'static str {
         GarbageKind::Copy => "copy of",
         GarbageKind::Trash => "in the trash,",
         GarbageKind::Staging => "half made,",
+        GarbageKind::Layout => "record of the copies of",
         GarbageKind::Depot => "object files of root",
         GarbageKind::Bodies => "bodies:",
     }
