@@ -241,3 +241,38 @@ fn pipes_in_the_home_hold_up_neither_doctor_nor_gc() {
     let told = world.json(["gc", "--copies"]);
     assert_eq!(removed(&told), Vec::<String>::new(), "{told:#}");
 }
+
+#[test]
+fn doctor_tells_what_is_held_and_what_helps() {
+    let world = world();
+    repository(&world);
+    run(&world, "echo more >> a.txt");
+    run(&world, "echo other >> a.txt");
+    world.ok(["task", "discard", "1"]);
+    let staged = world.home().join("copies/.staging/1-1");
+    fs::create_dir(&staged).unwrap();
+    fs::write(staged.with_extension("lock"), "").unwrap();
+    let told = world.ok(["doctor"]);
+    for line in [
+        "1 private copy of 2 tasks",
+        "object files of 1 repository",
+        "kept by nothing else",
+        "1 copy in",
+        "the oldest of today",
+        "1 folder with copies that were never made whole",
+        "1 folder is registered",
+    ] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    assert_eq!(removed(&world.json(["gc", "--dry-run"])), ["staging"]);
+    assert!(staged.exists());
+    assert_eq!(removed(&world.json(["gc"])), ["staging"]);
+    assert!(!staged.exists());
+    fs::rename(world.work(), world.folder().join("moved")).unwrap();
+    fs::create_dir(world.work()).unwrap();
+    let told = world.ok(["doctor"]);
+    assert!(
+        told.contains("another folder than the one") && told.contains("roots rebind"),
+        "{told}"
+    );
+}
