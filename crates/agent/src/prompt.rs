@@ -1,6 +1,7 @@
 //! What stead itself says to a model.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use stead_core::event::{CallFate, MailKind, Sender};
 use stead_core::id::CallId;
@@ -60,7 +61,7 @@ fn root_map(turn: &Turn) -> String {
                 format!(", a copy of {original}, {}", root.id.uri())
             })
             .unwrap_or_default();
-        map.push_str(&format!("- {}: {directory} ({primary}{access}){origin}\n", root.slot));
+        let _ = writeln!(map, "- {}: {directory} ({primary}{access}){origin}", root.slot);
     }
     if copies {
         map.push_str(
