@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use stead_core::id::{Digest, RootId, SessionId, SlotName, TaskId};
 use stead_core::step::{self, Moment};
-use stead_files::{Manifest, Node, WalkOptions, Watch, remove_tree_at, walk};
+use stead_files::{Lock, Manifest, Node, WalkOptions, Watch, remove_tree_at, walk};
 
 use crate::base::Base;
 use crate::depot::Depot;
 use crate::error::{CopyError, failed};
 use crate::home::Home;
-use crate::layout::Layout;
+use crate::journal::{lock_of, path_of};
+use crate::layout::{LAYOUT_FILE, Layout};
 use crate::staging::{StagedFolder, staged};
 use crate::trash::{Trashed, trashed};
 
@@ -115,6 +116,28 @@ fn named(home: &Home, tasks: &[FoundTask]) -> Result<BTreeMap<RootId, usize>, Co
     Ok(named)
 }
 
+/// Removes what is left of a task's folder when all its copies are gone for good: none is there and
+/// none is in the trash; whether it did. A folder that holds anything but the layout file stays.
+///
+/// # Errors
+/// As [`withdraw`](crate::withdraw)'s.
+pub fn forget_layout(home: &Home, session: &SessionId, task: TaskId) -> Result<bool, CopyError> {
+    let folder = home.task(session, task);
+    let holds = match fs::read_dir(&folder) {
+        Ok(listed) => listed.map(|entry| entry.map(|entry| entry.file_name())),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(CopyError::system("list", &folder, error)),
+    };
+    let holds = holds.collect::<Result<Vec<_>, _>>().map_err(failed("list", &folder))?;
+    let is_kept = trashed(home)?
+        .iter()
+        .any(|entry| entry.record.session == *session && entry.record.task == task);
+    if is_kept || holds != [LAYOUT_FILE] {
+        return Ok(false);
+    }
+    crate::withdraw(home, session, task)
+}
+
 /// Removes a root's depot if nothing needs it; whether it did. `reviewed` are the roots that an
 /// open review or a base in the log names.
 ///
@@ -137,14 +160,23 @@ pub fn forget_depot(
     let tasks = tasks(home)?;
     let is_unknown = tasks.iter().any(|task| task.layout.is_err());
     let is_named = named(home, &tasks)?.contains_key(root) || reviewed.contains(root);
-    let is_applied = names(&home.applies())?.iter().any(|name| name.contains(root.as_str()));
-    if is_unknown || is_named || is_applied || !staged(home)?.is_empty() {
+    if is_unknown || is_named || is_applied(home, root)? || !staged(home)?.is_empty() {
         return Ok(false);
     }
     step::pass("copies.forget", Moment::Before);
     remove_tree_at(&depot)?;
     step::pass("copies.forget", Moment::After);
     Ok(true)
+}
+
+/// Whether an apply to the root is under way or was cut short. The file of its lock alone says
+/// nothing: it stays for ever.
+fn is_applied(home: &Home, root: &RootId) -> Result<bool, CopyError> {
+    let lock = lock_of(home, root);
+    if path_of(home, root).symlink_metadata().is_ok() {
+        return Ok(true);
+    }
+    Ok(lock.exists() && Lock::try_exclusive(&lock, "forget the depot")?.is_none())
 }
 
 /// Blobs that must not be collected: the bases of all layouts, also of those in the trash, what

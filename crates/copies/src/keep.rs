@@ -76,7 +76,9 @@ impl Keeper {
     /// takes it before something refers to it.
     fn has(&mut self, digest: &Digest, size: u64) -> Result<bool, CopyError> {
         let path = self.blobs.path(digest);
-        let file = match OpenOptions::new().write(true).open(&path) {
+        // A pipe at the path would hold the open up for ever.
+        let flags = OFlags::NONBLOCK.bits().cast_signed();
+        let file = match OpenOptions::new().write(true).custom_flags(flags).open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(CopyError::system("open", &path, error)),

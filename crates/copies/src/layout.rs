@@ -1,6 +1,5 @@
 //! The layout file: stead's record beside a task's copies.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -121,7 +120,7 @@ impl Layout {
     /// The layout beside the copies in `folder`.
     pub(crate) fn load_from(folder: &Path) -> Result<Option<Self>, CopyError> {
         let path = folder.join(LAYOUT_FILE);
-        let bytes = match fs::read(&path) {
+        let bytes = match stead_files::read_file(&path) {
             Ok(bytes) => bytes,
             Err(error)
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>

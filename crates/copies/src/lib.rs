@@ -40,7 +40,9 @@ pub use changes::{Change, State, Unknown, changes};
 pub use contents::Contents;
 pub use diff::{DiffOptions, Diffed, ReadContent, Side, diff, headline};
 pub use error::CopyError;
-pub use found::{Found, FoundDepot, FoundTask, forget_depot, found, live_blobs, tasks};
+pub use found::{
+    Found, FoundDepot, FoundTask, forget_depot, forget_layout, found, live_blobs, tasks,
+};
 pub use freeze::freeze;
 pub use home::Home;
 pub use journal::{Finished, Header, JournalError, Leftover, Rescue, leftovers};

@@ -147,7 +147,7 @@ pub fn trashed(home: &Home) -> Result<Vec<Trashed>, CopyError> {
     let mut found = Vec::new();
     for entry in listed {
         let folder = entry.map_err(failed("list", &trash))?.path();
-        let Ok(text) = fs::read(folder.join(RECORD)) else { continue };
+        let Ok(text) = stead_files::read_file(&folder.join(RECORD)) else { continue };
         let Ok(record) = serde_json::from_slice::<TrashRecord>(&text) else { continue };
         if record.version <= VERSION {
             found.push(Trashed { folder, record });

@@ -9,8 +9,8 @@ use std::os::unix::fs::symlink;
 
 use common::{Kit, contents, picture, rel, request_for, session, slot, write};
 use stead_copies::{
-    Base, Contents, CopyError, Layout, clear_staging, discard, empty_trash, forget_depot, found,
-    freeze, live_blobs, restore, trashed,
+    Base, Contents, CopyError, Layout, clear_staging, discard, empty_trash, forget_depot,
+    forget_layout, found, freeze, live_blobs, restore, trashed,
 };
 use stead_core::id::{RootId, TaskId, Timestamp};
 use stead_core::layout::Access;
@@ -152,6 +152,11 @@ fn a_depot_goes_only_when_nothing_names_it() {
     write(&kit.home.applies().join("root-app.journal"), "");
     assert!(!forget(&none), "an apply names it");
     fs::remove_dir_all(kit.home.applies()).unwrap();
+    write(&kit.home.applies().join("root-app.lock"), "");
+    let at_work = Lock::try_exclusive(&kit.home.applies().join("root-app.lock"), "apply");
+    assert!(!forget(&none), "an apply is under way");
+    drop(at_work);
+    // The file of a lock that nobody holds names nothing.
     write(&kit.home.staging().join("1-1.lock"), "");
     assert!(!forget(&none), "something is being made");
     clear_staging(&kit.home).unwrap();
@@ -220,4 +225,27 @@ fn one_slot_is_discarded_and_restored_beside_the_others() {
     let error = restore(&kit.home, &gone.unwrap().unwrap()).unwrap_err();
     assert!(error.to_string().contains("restore the task first"), "{error}");
     assert!(Layout::load(&kit.home, &session(), TaskId(1)).unwrap().is_none());
+}
+
+#[test]
+fn the_layout_of_copies_that_are_gone_for_good_goes_and_nothing_else_does() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let kit = Kit::new();
+    let app = kit.repository("app");
+    kit.copy(&app);
+    let forget = || forget_layout(&kit.home, &session(), TaskId(1)).unwrap();
+    assert!(!forget(), "its copy is there");
+    discard(&kit.home, &session(), TaskId(1), Some(&slot("app")), Timestamp(1)).unwrap();
+    assert!(!forget(), "its copy can be brought back");
+    empty_trash(&kit.home, Timestamp(2)).unwrap();
+    let folder = kit.home.task(&session(), TaskId(1));
+    let strange = folder.join(std::ffi::OsStr::from_bytes(b"\xff"));
+    write(&strange, "mine");
+    assert!(!forget(), "somebody keeps something in it");
+    fs::remove_file(strange).unwrap();
+    assert!(forget());
+    assert!(!folder.exists() && !forget());
+    assert!(
+        forget_depot(&kit.home, &RootId::parse("root-app").unwrap(), &BTreeSet::new()).unwrap()
+    );
 }

@@ -16,10 +16,10 @@ use tokio::net::UnixStream;
 
 use crate::api::{
     ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, EngineResponse, EventsParams,
-    FindParams, InterruptParams, InterruptResponse, ModeParams, ModeResponse, Notification,
-    PermitParams, PermitResponse, RebindParams, ResultResponse, ReviewParams, ReviewResponse,
-    RootView, SendParams, SendResponse, SessionParams, SessionView, StartParams, StartResponse,
-    TasksResponse, TreeResponse,
+    FindParams, GarbageParams, GarbageResponse, InterruptParams, InterruptResponse, ModeParams,
+    ModeResponse, Notification, PermitParams, PermitResponse, RebindParams, ResultResponse,
+    ReviewParams, ReviewResponse, RootView, SendParams, SendResponse, SessionParams, SessionView,
+    StartParams, StartResponse, TasksResponse, TreeResponse,
 };
 
 /// How long an engine may take to say who it is.
@@ -125,6 +125,11 @@ impl Client {
         params: &DiscardParams,
     ) -> Result<DiscardResponse, Refusal> {
         self.post(&format!("/v1/sessions/{session}/tasks/{task}/discard"), params).await
+    }
+
+    /// Collects what nothing needs any more.
+    pub async fn collect(&self, params: &GarbageParams) -> Result<GarbageResponse, Refusal> {
+        self.post("/v1/garbage", params).await
     }
 
     /// The registered working roots.

@@ -8,7 +8,7 @@ use stead_copies::{
     Apply, ApplyRequest, Base, Contents, DiffOptions, Layout, Outcome, Side, Snapshot, Written,
     checkout, diff, freeze,
 };
-use stead_core::delegated::{ApplyOutcome, Review};
+use stead_core::delegated::{ApplyOutcome, PrivateCopy, Review};
 use stead_core::id::{ApplyId, Digest, RequestId, SessionId, SlotName, TaskId};
 use stead_core::layout::Root;
 use stead_core::refusal::{Refusal, RefusalKind};
@@ -43,6 +43,8 @@ impl Engine {
             .look(move |state| Ok((reviewable(state, task, &wanted)?.clone(), state.tip)))
             .await??;
         let cancel = Cancelled::default();
+        // What is frozen is named by the log only when it is recorded.
+        let _keeping = self.shared.keeping.read().await;
         let facts = Facts { shared: self.shared.clone(), session: session.clone(), task, slot };
         let (seen, flag, base) = (facts.clone(), cancel.flag(), copy.base);
         let (review, response) =
@@ -64,6 +66,7 @@ impl Engine {
         let (engine, session) = (self.clone(), session.clone());
         tokio::spawn(async move {
             let handle = engine.session(&session).await?;
+            let _keeping = engine.shared.keeping.read().await;
             let facts = Facts { shared: engine.shared.clone(), session, task, slot: params.slot };
             facts.apply(&handle).await
         })
@@ -109,6 +112,29 @@ pub(crate) fn to_trash(
     stead_copies::discard(&shared.copies, session, task, Some(slot), now())
         .map(|_| ())
         .map_err(|e| Refusal::new(RefusalKind::Storage, e.to_string()))
+}
+
+/// Why a copy that was applied holds more than what was; nothing is recorded.
+pub(crate) async fn holds_more(
+    shared: &Arc<Shared>,
+    session: &SessionId,
+    task: TaskId,
+    slot: &SlotName,
+    copy: &PrivateCopy,
+) -> Result<(), String> {
+    let (shared, session, slot) = (shared.clone(), session.clone(), slot.clone());
+    let base = copy.base;
+    let seen = beside(move || {
+        let facts = Facts { shared, session, task, slot };
+        facts.freeze(&base, Some(0), &AtomicBool::new(false))
+    });
+    match seen.await {
+        Ok((_, response)) if response.changes.is_empty() => Ok(()),
+        Ok((_, response)) => {
+            Err(format!("it has {} changes that were not applied", response.changes.len()))
+        }
+        Err(refusal) => Err(refusal.line),
+    }
 }
 
 /// Which copy.
@@ -327,7 +353,7 @@ fn unreadable(error: impl std::fmt::Display) -> Refusal {
 }
 
 /// Runs blocking work beside the runtime.
-async fn beside<T: Send + 'static>(
+pub(crate) async fn beside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
     tokio::task::spawn_blocking(work)

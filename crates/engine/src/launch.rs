@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::io::Read as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -213,5 +212,5 @@ fn clean(environment: &BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsStr
 
 /// Whether the file at `path` says that an engine serves the home; for `stead doctor`.
 pub fn read_record(home: &Home) -> Option<crate::serve::EngineRecord> {
-    serde_json::from_slice(&fs::read(home.engine_record()).ok()?).ok()
+    serde_json::from_slice(&stead_files::read_file(&home.engine_record()).ok()?).ok()
 }

@@ -9,6 +9,7 @@ mod door;
 mod drivers;
 mod engine;
 mod events;
+mod garbage;
 mod home;
 mod launch;
 mod presence;
@@ -23,8 +24,10 @@ mod timing;
 
 pub use applies::{CutShort, finish_applies};
 pub use client::{Client, EventStream};
+pub use garbage::kept_bodies;
 pub use home::Home;
 pub use launch::{Greeting, Launch, connect, find_running, read_record};
+pub use registry::registered_roots;
 pub use serve::{EngineRecord, Options, bound_here, read_settings, serve};
 
 /// The build of this program: a digest of its sources.

@@ -3,7 +3,6 @@
 //! A folder is known by its canonical path, inode and birth time, never by its name or its Git
 //! remotes (seed 3). One engine serves a home, so one process writes the file.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -15,6 +14,7 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use stead_files::replace;
 
 use crate::api::{RootState, RootView};
+use crate::home::Home;
 use crate::roots;
 
 /// The form of the file.
@@ -117,7 +117,7 @@ impl Registry {
     }
 
     fn read(&self) -> Result<Stored, Refusal> {
-        let bytes = match fs::read(&self.file) {
+        let bytes = match stead_files::read_file(&self.file) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Stored::default()),
             Err(error) => return Err(self.unusable(&error.to_string())),
@@ -141,6 +141,15 @@ impl Registry {
         let line = format!("the registry of roots {} cannot be used: {why}", self.file.display());
         Refusal::new(RefusalKind::Unreadable, line).hint("`stead doctor` says what is damaged")
     }
+}
+
+/// The roots that are registered in a home, without its engine, and whether each folder is what it
+/// was.
+///
+/// # Errors
+/// The registry cannot be read.
+pub fn registered_roots(home: &Home) -> Result<Vec<RootView>, Refusal> {
+    Registry::new(home.roots()).list()
 }
 
 /// The id under which a folder is registered. A folder that changed under its path, or that was
@@ -195,6 +204,8 @@ fn new_id() -> Result<RootId, Refusal> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     struct Bench {

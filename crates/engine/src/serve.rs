@@ -103,6 +103,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
         registry: Registry::new(home.roots()),
         drivers: Drivers::default(),
         doors: Doors::default(),
+        keeping: Arc::default(),
     });
     runtime.block_on(live(shared, settings, &record, ready))?;
     // A turn that would not end in time is left to recovery, not waited for.
@@ -241,7 +242,7 @@ fn end_abandoned(home: &Home) {
 /// The person's settings; a missing file is an empty one.
 pub fn read_settings(home: &Home) -> Result<Settings, Refusal> {
     let path = home.settings();
-    let text = match fs::read_to_string(&path) {
+    let text = match stead_files::open_file(&path).and_then(std::io::read_to_string) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(failed(format!("the settings {}: {error}", path.display()))),

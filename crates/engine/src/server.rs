@@ -19,10 +19,10 @@ use tokio::sync::mpsc;
 
 use crate::api::{
     ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, EngineResponse, EventsParams,
-    Failure, FindParams, InterruptParams, InterruptResponse, ModeParams, ModeResponse,
-    PermitParams, PermitResponse, RebindParams, ResultResponse, ReviewParams, ReviewResponse,
-    RootView, SendParams, SendResponse, SessionParams, SessionView, StartParams, StartResponse,
-    TasksResponse, TreeResponse,
+    Failure, FindParams, GarbageParams, GarbageResponse, InterruptParams, InterruptResponse,
+    ModeParams, ModeResponse, PermitParams, PermitResponse, RebindParams, ResultResponse,
+    ReviewParams, ReviewResponse, RootView, SendParams, SendResponse, SessionParams, SessionView,
+    StartParams, StartResponse, TasksResponse, TreeResponse,
 };
 use crate::caller::{Behind, Caller, Peer};
 use crate::engine::Engine;
@@ -48,6 +48,7 @@ pub(crate) async fn serve(engine: Arc<Engine>, listener: UnixListener, behind: B
         .route("/v1/engine", get(describe))
         .route("/v1/engine/stop", post(stop))
         .route("/v1/find", get(find))
+        .route("/v1/garbage", post(collect))
         .route("/v1/roots", get(roots))
         .route("/v1/roots/{root}", post(rebind))
         .route("/v1/sessions", get(list).post(start))
@@ -109,6 +110,15 @@ async fn stop(
     let described = engine.describe().await;
     let _ = engine.stop.send(true);
     Ok(Json(described))
+}
+
+async fn collect(
+    State(engine): State<Arc<Engine>>,
+    Extension(caller): Extension<Caller>,
+    Json(params): Json<GarbageParams>,
+) -> Answer<GarbageResponse> {
+    caller.require_person("collect garbage")?;
+    Ok(Json(engine.collect(params).await?))
 }
 
 async fn list(State(engine): State<Arc<Engine>>) -> Answer<Vec<SessionView>> {

@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use common::{client, follow, log, message, patient_client, runtime, start, world};
+use common::{check_told, client, follow, log, message, patient_client, runtime, start, world};
 use stead_core::id::SessionId;
 use stead_core::path::AgentPath;
 use stead_engine::Client;
@@ -203,18 +203,6 @@ fn check_heard(stored: &[EventNotification], number: usize) {
         .map(|mail| mail.as_u64().unwrap())
         .collect();
     assert_eq!(heard, sent, "at {number}: mail was lost, doubled or heard out of order");
-}
-
-/// What a client was told is stored, to the letter.
-fn check_told(told: &[EventNotification], stored: &[EventNotification], number: usize) {
-    for event in told {
-        let same = stored.iter().find(|s| s.position == event.position);
-        assert_eq!(
-            same.map(|s| (&s.kind, &s.body)),
-            Some((&event.kind, &event.body)),
-            "at {number}: an event that was told is lost"
-        );
-    }
 }
 
 /// The log by itself: contiguous, each turn settled once with one RESULT, mail delivered at most

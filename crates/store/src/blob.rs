@@ -76,7 +76,7 @@ impl Blobs {
     pub fn put(&self, body: &Body) -> Result<(), StoreError> {
         let path = self.path(&body.digest);
         let parent = path.parent().unwrap_or(&self.folder);
-        if fs::read(&path).is_ok_and(|stored| *stored == *body.bytes) {
+        if stead_files::read_file(&path).is_ok_and(|stored| *stored == *body.bytes) {
             // A process that was killed between the rename and the folder's sync may have left it.
             return sync_folder(parent);
         }
@@ -94,7 +94,7 @@ impl Blobs {
     /// [`StoreError::Damaged`] when the file holds other bytes.
     pub fn get(&self, digest: &Digest) -> Result<Option<Vec<u8>>, StoreError> {
         let path = self.path(digest);
-        match fs::read(&path) {
+        match stead_files::read_file(&path) {
             Ok(bytes) if digest_of(&bytes) == *digest => Ok(Some(bytes)),
             Ok(_) => Err(StoreError::Damaged(*digest)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

@@ -137,6 +137,8 @@ impl Reader {
 
     fn stamp(&self) -> Result<Stamp, StoreError> {
         let found = match fs::metadata(&self.file) {
+            // A pipe would hold the one up that opens it.
+            Ok(found) if !found.is_file() => return Err(StoreError::Foreign(self.file.clone())),
             Ok(found) => found,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 return Err(StoreError::Absent(self.home.clone()));

@@ -105,7 +105,7 @@ impl IndexLock {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(system("examine", &self.path)(error)),
         }
-        match fs::read(&self.path) {
+        match stead_files::read_file(&self.path) {
             Ok(bytes) => Ok(bytes == self.line.as_bytes()),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             Err(error) => Err(system("read", &self.path)(error)),

@@ -187,7 +187,7 @@ pub fn leftovers(home: &Home) -> Result<Vec<Leftover>, JournalError> {
 }
 
 fn open(path: &Path) -> Result<Option<(Header, BufReader<File>)>, JournalError> {
-    let mut reader = match File::open(path) {
+    let mut reader = match stead_files::open_file(path) {
         Ok(file) => BufReader::new(file),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(system("read", path)(error)),

@@ -3,11 +3,13 @@
 //! Requests end in `Params`, answers in `Response`, pushes in `Notification`.
 
 mod copies;
+mod garbage;
 mod requests;
 mod status;
 mod views;
 
 pub use copies::*;
+pub use garbage::*;
 pub use requests::*;
 pub use status::{Failure, http_status};
 pub use views::*;

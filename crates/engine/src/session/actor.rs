@@ -61,6 +61,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) drivers: Drivers,
     pub(crate) doors: Doors,
+    /// Held while something is kept that nothing names yet; wholly, by who collects garbage.
+    pub(crate) keeping: Arc<tokio::sync::RwLock<()>>,
 }
 
 impl Shared {

@@ -206,6 +206,8 @@ fn admit(
         let _ = published.send(Published::Copying(path.clone(), progress));
     };
     let watch = Watch { cancel: Some(cancel), report: Some(&report) };
+    // Its bases and its depots are named once the copies are where they belong.
+    let _keeping = shared.keeping.blocking_read();
     let Admitted { layout, slots } =
         stead_copies::admit(&shared.copies, &shared.git()?, request, watch)
             .map_err(|error| refused(&error))?;

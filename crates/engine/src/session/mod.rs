@@ -17,3 +17,4 @@ pub(crate) use asks::text_body;
 pub(crate) use commit::{load, now};
 pub(crate) use conversation::body_text;
 pub(crate) use message::{Busy, Handle, Message, Published, Surroundings};
+pub(crate) use view::copy_state;

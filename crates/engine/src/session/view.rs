@@ -134,7 +134,8 @@ fn delegated(own: &Delegated) -> DelegatedView {
     }
 }
 
-fn copy_state(copy: &PrivateCopy) -> CopyState {
+/// How far a copy is on its way into the original.
+pub(crate) fn copy_state(copy: &PrivateCopy) -> CopyState {
     match (&copy.reviewed, &copy.ended) {
         _ if copy.discarded => CopyState::Discarded,
         _ if copy.applying.is_some() => CopyState::Applying,

@@ -1,6 +1,7 @@
 //! `stead doctor`: what is held and what is wrong, each with the command that helps. It needs no
 //! engine and changes nothing.
 
+mod copies;
 mod engine;
 mod finding;
 mod home;
@@ -57,10 +58,13 @@ fn look(context: &Context) -> Vec<Finding> {
     let mut findings =
         vec![Finding::ok("program", format!("stead {}, build {BUILD}", env!("CARGO_PKG_VERSION")))];
     findings.extend(home::home(&context.home));
+    findings.extend(home::kinds(&context.home));
     findings.push(home::settings(&context.home));
     let (engine, alive) = engine::engine(&context.home);
     findings.extend(engine);
+    findings.extend(engine::runs(&context.home, alive));
     findings.extend(store::store(&context.home, alive));
+    findings.extend(copies::copies(context, jiff::Timestamp::now().as_millisecond()));
     findings.extend(home::left_over(&context.home));
     findings.extend(home::programs(&context.variables));
     findings

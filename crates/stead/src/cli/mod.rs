@@ -6,6 +6,7 @@ mod demo;
 mod discard;
 mod doctor;
 mod exec;
+mod gc;
 mod log;
 mod mode;
 mod paths;

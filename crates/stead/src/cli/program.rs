@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    completions, demo, doctor, exec, log, mode, paths, permit, places, reference, release, roots,
-    run as running, send, serve, sessions, stop, task, tree, welcome,
+    completions, demo, doctor, exec, gc, log, mode, paths, permit, places, reference, release,
+    roots, run as running, send, serve, sessions, stop, task, tree, welcome,
 };
 use crate::exit::{Done, Failure, TABLE};
 use crate::output::{say, say_refusal};
@@ -46,6 +46,7 @@ enum Verb {
     Places(places::PlacesArguments),
     Serve(serve::ServeArguments),
     Doctor(doctor::DoctorArguments),
+    Gc(gc::GcArguments),
     Paths(paths::PathsArguments),
     Completions(completions::CompletionsArguments),
     #[command(hide = true)]
@@ -117,6 +118,7 @@ fn dispatch(cli: Cli) -> Done {
         Some(Verb::Keep(arguments)) => Ok(exec::keep(&arguments)),
         Some(Verb::Serve(arguments)) => serve::serve(&arguments),
         Some(Verb::Doctor(arguments)) => doctor::doctor(&arguments),
+        Some(Verb::Gc(arguments)) => gc::gc(&arguments),
         Some(Verb::Paths(arguments)) => paths::paths(&arguments),
         Some(Verb::Completions(arguments)) => completions::completions(&arguments),
         Some(Verb::Reference(arguments)) => reference::reference(&arguments),

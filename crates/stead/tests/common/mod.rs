@@ -143,3 +143,15 @@ pub(crate) async fn follow(
     }
     told
 }
+
+/// What a client was told is stored, to the letter.
+pub(crate) fn check_told(told: &[EventNotification], stored: &[EventNotification], number: usize) {
+    for event in told {
+        let same = stored.iter().find(|s| s.position == event.position);
+        assert_eq!(
+            same.map(|s| (&s.kind, &s.body)),
+            Some((&event.kind, &event.body)),
+            "at {number}: an event that was told is lost"
+        );
+    }
+}

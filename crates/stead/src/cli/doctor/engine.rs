@@ -1,6 +1,7 @@
 //! Who serves the home.
 
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use stead_engine::{BUILD, Home, read_record};
 use stead_process::ProcessIdentity;
@@ -12,7 +13,7 @@ const WHAT: &str = "engine";
 /// What is known of the engine, and whether one is alive.
 pub(super) fn engine(home: &Home) -> (Vec<Finding>, bool) {
     let Some(record) = read_record(home) else {
-        return match holder(home) {
+        return match holder(&home.engine_lock()) {
             Some(holder) => (
                 vec![Finding::warning(
                     WHAT,
@@ -49,9 +50,19 @@ pub(super) fn engine(home: &Home) -> (Vec<Finding>, bool) {
     (vec![finding], true)
 }
 
-/// The live process that says it holds the engine's lock.
-fn holder(home: &Home) -> Option<String> {
-    let holder = stead_files::holder(&home.engine_lock()).ok().flatten()?;
+/// Commands of agents that outlived their engine.
+pub(super) fn runs(home: &Home, engine_alive: bool) -> Option<Finding> {
+    let holder = holder(&home.runs_lock()).filter(|_| !engine_alive)?;
+    Some(Finding::warning(
+        "runs",
+        format!("{holder} still ends what an agent ran under an engine that is gone"),
+        "the next engine waits for it",
+    ))
+}
+
+/// The live process that says it holds a lock.
+fn holder(lock: &Path) -> Option<String> {
+    let holder = stead_files::holder(lock).ok().flatten()?;
     let process = ProcessIdentity::of(holder.pid).ok()?;
     // A dead one that nobody has waited for yet holds nothing.
     let holds = process.start_time == holder.start_time && process.is_alive();

@@ -70,6 +70,31 @@ pub(super) fn home(home: &Home) -> Vec<Finding> {
     findings
 }
 
+/// What is in the home under a name of stead's, and is not what stead makes there.
+pub(super) fn kinds(home: &Home) -> Vec<Finding> {
+    let files = [
+        "stead.db",
+        "stead.lock",
+        "engine.lock",
+        "runs.lock",
+        "engine.json",
+        "roots.json",
+        "log/engine.log",
+    ];
+    let folders = ["blobs", "copies", "objects", "trash", "applies", "log", "leases"];
+    let wrong = |name: &str, is_right: fn(&fs::FileType) -> bool, word: &str| {
+        let path = home.data().join(name);
+        let found = fs::symlink_metadata(&path).ok()?;
+        (!is_right(&found.file_type())).then(|| {
+            let line = format!("{} is not a {word}", clean::path(&path));
+            Finding::fault("home", line, "move it away: it is not stead's")
+        })
+    };
+    let files = files.iter().filter_map(|name| wrong(name, fs::FileType::is_file, "file"));
+    let folders = folders.iter().filter_map(|name| wrong(name, fs::FileType::is_dir, "folder"));
+    files.chain(folders).collect()
+}
+
 fn room(folder: &Path) -> Option<Finding> {
     let found = folder.ancestors().find_map(|folder| statvfs(folder).ok())?;
     let free = found.f_bavail.saturating_mul(found.f_frsize);

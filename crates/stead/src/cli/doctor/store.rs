@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use stead_core::id::SessionId;
-use stead_engine::Home;
+use stead_core::id::{Digest, SessionId};
+use stead_engine::{Home, kept_bodies};
 use stead_store::{Finding as Fault, Reader, Store, StoreError};
 
 use super::finding::Finding;
@@ -13,8 +13,8 @@ use crate::render::counted;
 const WHAT: &str = "store";
 /// What is said of a home that no session was ever in.
 pub(super) const NOTHING: &str = "nothing stored yet";
-/// How old a file without an owner must be: a newer one may belong to an append on its way.
-const AGE: Duration = Duration::from_hours(1);
+/// How old a file without an owner is when `stead gc` removes it.
+const AGE: Duration = Duration::from_hours(30 * 24);
 /// How many findings of one check are told one by one.
 const MOST: usize = 20;
 
@@ -37,13 +37,16 @@ pub(super) fn store(home: &Home, engine_alive: bool) -> Vec<Finding> {
             return vec![Finding::fault(WHAT, refusal.line, help)];
         }
     };
-    let mut findings = checked(&reader);
+    let mut findings = checked(home, &reader);
     findings.extend(unfinished(&reader, engine_alive));
     findings
 }
 
-fn checked(reader: &Reader) -> Vec<Finding> {
-    let report = match reader.check(AGE, |_| false) {
+fn checked(home: &Home, reader: &Reader) -> Vec<Finding> {
+    // What is kept for copies cannot be told where it cannot be read; then all is.
+    let kept = kept_bodies(home).ok();
+    let is_kept = |digest: &Digest| kept.as_ref().is_none_or(|kept| kept.contains(digest));
+    let report = match reader.check(AGE, is_kept) {
         Ok(report) => report,
         Err(error) => {
             let help = "keep the folder as it is; look again, another program may use it just now";
@@ -75,7 +78,7 @@ fn checked(reader: &Reader) -> Vec<Finding> {
         findings.push(Finding::warning(
             "bodies",
             format!("{files} that no event refers to, {}", crate::render::size(bytes)),
-            "they do no harm; this version has no command that removes them",
+            "they do no harm; `stead gc` removes them",
         ));
     }
     findings
