@@ -3,10 +3,13 @@
 //! Every ratio is measured in one run: both sides take turns (A B A B …) on the same machine, and
 //! the median of the rounds' ratios is told, so that a load which comes and goes weighs on both.
 
+mod apply;
 mod bash;
 mod build;
+mod copy;
 mod disk;
 mod events;
+mod exec;
 mod idle;
 mod machine;
 mod page;
@@ -16,6 +19,7 @@ mod spawn;
 mod start;
 mod stats;
 mod timing;
+mod tree;
 pub(crate) mod world;
 
 use std::path::Path;
@@ -28,8 +32,10 @@ use row::Row;
 use crate::report::{Report, Result, counted};
 
 /// What `cargo xtask bench` accepts: what is written, how long it takes, and the benches' names.
-pub(crate) const OPTIONS: &[&str] =
-    &["--write", "--quick", "start", "events", "spawn", "bash", "idle", "build"];
+pub(crate) const OPTIONS: &[&str] = &[
+    "--write", "--quick", "start", "events", "spawn", "bash", "exec", "copy", "apply", "idle",
+    "build",
+];
 
 /// One bench: a name, what the page says about it, and how it is done.
 struct Bench {
@@ -44,8 +50,17 @@ struct Bench {
     run: fn(&Stage<'_>) -> Result<Outcome>,
 }
 
-const BENCHES: &[Bench] =
-    &[start::BENCH, events::BENCH, spawn::BENCH, bash::BENCH, idle::BENCH, build::BENCH];
+const BENCHES: &[Bench] = &[
+    start::BENCH,
+    events::BENCH,
+    spawn::BENCH,
+    bash::BENCH,
+    exec::BENCH,
+    copy::BENCH,
+    apply::BENCH,
+    idle::BENCH,
+    build::BENCH,
+];
 
 /// What a bench works with.
 struct Stage<'a> {

@@ -11,7 +11,12 @@ use crate::tool;
 pub(crate) type Examples = &'static [(&'static str, &'static str)];
 
 /// The examples that benches run.
-pub(super) const BENCHES: Examples = &[("stead", "loaded_engine"), ("stead-store", "one_row")];
+pub(super) const BENCHES: Examples = &[
+    ("stead", "loaded_engine"),
+    ("stead-store", "one_row"),
+    ("stead-copies", "admit"),
+    ("stead-copies", "apply"),
+];
 
 /// The built programs.
 pub(crate) struct Programs {

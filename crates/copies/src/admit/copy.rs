@@ -8,12 +8,13 @@ use stead_files::{
     CloneOptions, Cloned, Digests, Kind, Manifest, Node, Obstacle, ObstacleKind, RelPath,
     RootFolder, Stat, TreeError, WalkOptions, Watch, clone, remove_tree_at,
 };
-use stead_git::index::EntryKind;
+use stead_git::index::{Entry, EntryKind};
 use stead_git::{Git, Index, Repository};
 
 use super::survey::{GitSurvey, Survey, rel};
-use super::{AdmittedSlot, git_directory, slot_of};
+use super::{AdmittedSlot, git_directory, joined, slot_of};
 use crate::base::{Base, IndexedFile};
+use crate::depot::Depot;
 use crate::error::CopyError;
 use crate::home::Home;
 use crate::keep::Keeper;
@@ -47,7 +48,15 @@ impl Making<'_> {
         let name = self.root.slot.as_str();
         let (copy, place) = (self.staged.join(name), self.task.join(name));
         for _ in 0..=ROUNDS {
-            let cloned = self.clone(&survey, &copy)?;
+            // The objects are the source's too, so they are taken beside the copying.
+            let (cloned, sizes) = std::thread::scope(|scope| {
+                let git = survey.git.as_ref();
+                let taken = scope.spawn(move || git.map(|found| self.objects(found)).transpose());
+                let cloned = self.clone(&survey, &copy);
+                (cloned, joined(taken))
+            });
+            let (cloned, sizes) = (cloned?, sizes?);
+            keeper.begin_flush(cloned.bytes);
             let made = match &mut survey.git {
                 None => None,
                 Some(found) => {
@@ -67,7 +76,7 @@ impl Making<'_> {
             let (mut kind, mut proved) = (RootKind::Plain, HashSet::new());
             if let (Some(found), Some(made)) = (&survey.git, made) {
                 kind = kind_of(found, &made);
-                proved = self::proved(found, &cloned)?;
+                proved = self::proved(found, &cloned, sizes.unwrap_or_default());
                 base.commit = made.head.commit();
                 base.index = indexed(&found.index);
             }
@@ -76,6 +85,13 @@ impl Making<'_> {
         }
         let why = Obstruction::Unstable(RelPath::parse(".git/index").into_iter().collect());
         Err(MakeError::refused(self.root.directory.as_path(), why))
+    }
+
+    /// Fills the depot, and says how large the content is that each entry of [`plain`] names.
+    fn objects(&self, found: &GitSurvey) -> Result<Vec<Option<u64>>, CopyError> {
+        Depot::of(self.home, &self.root.id).fill(&found.repository, self.watch)?;
+        let ids: Vec<_> = plain(&found.index).map(|entry| entry.id).collect();
+        Ok(found.repository.blob_sizes(&ids)?)
     }
 
     fn clone(&self, survey: &Survey, copy: &Path) -> Result<Cloned, MakeError> {
@@ -90,6 +106,7 @@ impl Making<'_> {
             },
             manifest: true,
             digests: Digests::Of(&wanted),
+            early_sync: true,
             ..CloneOptions::default()
         };
         let cloned = match clone(survey.listing.clone(), copy, &options) {
@@ -208,20 +225,22 @@ fn indexed(index: &Index) -> Vec<IndexedFile> {
         .collect()
 }
 
+/// The entries of files; none of them comes or goes while a copy is made from one index.
+fn plain(index: &Index) -> impl Iterator<Item = &Entry> {
+    let is_file = |kind| matches!(kind, EntryKind::File | EntryKind::Executable);
+    index.entries.iter().filter(move |entry| is_file(entry.kind))
+}
+
 /// Files whose bytes are surely those of an object: the index knows the file by its stat data, no
 /// filter or encoding stands behind it, and the sizes agree, so no line end was converted either.
-fn proved(found: &GitSurvey, cloned: &Cloned) -> Result<HashSet<RelPath>, CopyError> {
-    let settled = |entry: &&stead_git::index::Entry| {
-        entry.stat != stead_git::index::Stat::default()
-            && matches!(entry.kind, EntryKind::File | EntryKind::Executable)
-            && !found.converted.contains(&entry.path)
-    };
-    let entries: Vec<_> = found.index.entries.iter().filter(settled).collect();
-    let ids: Vec<_> = entries.iter().map(|entry| entry.id).collect();
-    let sizes = found.repository.blob_sizes(&ids)?;
+fn proved(found: &GitSurvey, cloned: &Cloned, sizes: Vec<Option<u64>>) -> HashSet<RelPath> {
     let mut proved = HashSet::new();
     let manifest = cloned.manifest.as_ref();
-    for (entry, size) in entries.into_iter().zip(sizes) {
+    for (entry, size) in plain(&found.index).zip(sizes) {
+        let is_settled = entry.stat != stead_git::index::Stat::default();
+        if !is_settled || found.converted.contains(&entry.path) {
+            continue;
+        }
         let Some(path) = rel(&entry.path) else { continue };
         let node = manifest.and_then(|manifest| manifest.get(&path)).map(|entry| &entry.node);
         if matches!((node, size), (Some(Node::File { size, .. }), Some(stored)) if *size == stored)
@@ -229,7 +248,7 @@ fn proved(found: &GitSurvey, cloned: &Cloned) -> Result<HashSet<RelPath>, CopyEr
             proved.insert(path);
         }
     }
-    Ok(proved)
+    proved
 }
 
 /// What the walk saw of files, by path: to compare with an index.

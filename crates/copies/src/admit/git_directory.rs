@@ -31,7 +31,7 @@ use crate::refusal::{MakeError, Obstruction};
 const INFO: [&str; 2] = ["exclude", "attributes"];
 const SPARSE: &str = "sparse-checkout";
 
-/// Makes `.git` in the staged `copy`, which will be at `place`, fills the depot it borrows from,
+/// Makes `.git` in the staged `copy`, which will be at `place` and borrows from the filled depot,
 /// and checks that nothing it needs is missing. The index in `found` becomes the copy's. Passes the
 /// step `copies.git`.
 pub(super) fn make(
@@ -42,7 +42,6 @@ pub(super) fn make(
     place: &Path,
 ) -> Result<Repository, MakeError> {
     let depot = Depot::of(making.home, &making.root.id);
-    depot.fill(&found.repository, making.watch)?;
     step::pass("copies.git", Moment::Before);
     let to = copy.join(".git");
     for folder in ["", "objects/info", "objects/pack", "info"] {

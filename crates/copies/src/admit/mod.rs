@@ -129,8 +129,13 @@ pub fn admit(
         layout.slots.push(slot);
         slots.push(made);
     }
-    publish(home, staged, &layout)?;
+    publish(home, staged, &layout, keeper)?;
     Ok(Admitted { layout, slots })
+}
+
+/// What a thread beside this one made of its work; its panic goes on here.
+fn joined<T>(handle: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    handle.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// What keeps changing is a person's to stop.
@@ -143,9 +148,15 @@ fn told(error: MakeError, root: &Root) -> MakeError {
     }
 }
 
-fn publish(home: &Home, staged: Staged, layout: &Layout) -> Result<(), MakeError> {
+fn publish(
+    home: &Home,
+    staged: Staged,
+    layout: &Layout,
+    mut keeper: Keeper,
+) -> Result<(), MakeError> {
     write_layout(staged.path(), layout)?;
     step::pass("copies.sync", Moment::Before);
+    keeper.end_flush()?;
     sync_file_system(home.path())?;
     step::pass("copies.sync", Moment::After);
     let task = home.task(&layout.session, layout.task);

@@ -11,9 +11,9 @@ use stead_files::{
     WalkOptions, Watch, walk,
 };
 use stead_git::index::EntryKind;
-use stead_git::{Git, GitError, Index, IndexError, Repository};
+use stead_git::{Git, GitError, Index, IndexError, Repository, Untracked};
 
-use super::{links, place};
+use super::{joined, links, place};
 use crate::error::{CopyError, failed};
 use crate::home::Home;
 use crate::note::{Note, NoteKind};
@@ -43,6 +43,12 @@ pub(super) struct GitSurvey {
     pub(super) modules: Option<PathBuf>,
     /// The index file as it was before it was read; none where there is none.
     index_state: Option<(FileIdentity, Stat)>,
+}
+
+/// What Git answers without knowing what a walk found.
+struct Answers {
+    untracked: Untracked,
+    converted: BTreeSet<PathBuf>,
 }
 
 /// What a copy takes of its root; the same for every walk.
@@ -84,7 +90,14 @@ impl Survey {
         let taken = Taken { is_git: git_survey.is_some(), trees: Scope::new(trees.clone()) };
         let filter = |path: &RelPath, stat: &Stat| taken.choose(path, stat);
         let options = WalkOptions { filter: Some(&filter), watch, ..WalkOptions::default() };
-        let listing = walk(directory, &options)?;
+        // Git looks at the same folders: the one that comes later finds them in memory.
+        let (answers, listing) = std::thread::scope(|scope| {
+            let git = git_survey.as_ref();
+            let asked = scope.spawn(move || git.map(GitSurvey::ask).transpose());
+            let listing = walk(directory, &options);
+            (joined(asked), listing)
+        });
+        let listing = listing?;
         let mut survey = Self {
             listing,
             git: git_survey,
@@ -94,7 +107,9 @@ impl Survey {
             left_out: trees,
             notes: Vec::new(),
         };
-        survey.ask_git()?;
+        if let Some(answers) = answers? {
+            survey.take(answers)?;
+        }
         survey.find_nested(directory)?;
         survey.refuse_obstacles(directory)?;
         survey.note();
@@ -109,16 +124,17 @@ impl Survey {
     /// Asks for the ignore rules' answers again: files came or went while the root was copied.
     pub(super) fn judge_again(&mut self) -> Result<(), MakeError> {
         // What was ignored and went stays ignored should it come back.
-        self.ask_git()?;
+        if let Some(answers) = self.git.as_ref().map(GitSurvey::ask).transpose()? {
+            self.take(answers)?;
+        }
         self.ignored.sort();
         self.ignored.dedup();
         Ok(())
     }
 
-    fn ask_git(&mut self) -> Result<(), MakeError> {
+    fn take(&mut self, answers: Answers) -> Result<(), MakeError> {
         let Some(found) = &mut self.git else { return Ok(()) };
-        let repository = &found.repository;
-        let untracked = repository.untracked()?;
+        let Answers { untracked, converted } = answers;
         self.ignored.extend(untracked.ignored.iter().filter_map(|ignored| rel(&ignored.path)));
         // Git lists no special files, so their names are judged by themselves.
         let ignored = Scope::new(self.ignored.iter().cloned());
@@ -131,11 +147,9 @@ impl Survey {
             .map(|(path, _)| path)
             .collect();
         let asked = specials.iter().map(|path| Path::new(path.as_os_str()));
-        self.ignored.extend(repository.ignored_among(asked)?.iter().filter_map(|p| rel(p)));
-        let files = found.index.entries.iter().filter(|entry| {
-            entry.stage == 0 && matches!(entry.kind, EntryKind::File | EntryKind::Executable)
-        });
-        found.converted = repository.converted_among(files.map(|entry| entry.path.as_path()))?;
+        let judged = found.repository.ignored_among(asked)?;
+        self.ignored.extend(judged.iter().filter_map(|path| rel(path)));
+        found.converted = converted;
         Ok(())
     }
 
@@ -262,6 +276,15 @@ impl GitSurvey {
         }
         let converted = BTreeSet::new();
         Ok(Self { repository, index, converted, modules: None, index_state })
+    }
+
+    /// Three processes.
+    fn ask(&self) -> Result<Answers, GitError> {
+        let files = self.index.entries.iter().filter(|entry| {
+            entry.stage == 0 && matches!(entry.kind, EntryKind::File | EntryKind::Executable)
+        });
+        let converted = self.repository.converted_among(files.map(|entry| entry.path.as_path()))?;
+        Ok(Answers { untracked: self.repository.untracked()?, converted })
     }
 
     /// Whether the index file is the one that was read.

@@ -3,7 +3,9 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, fchmod, fremovexattr, fstatfs, ioctl_ficlone, mkdirat, openat,
@@ -41,6 +43,9 @@ pub struct CloneOptions<'a> {
     pub digests: Digests<'a>,
     /// Whether the copy's file system is synced at the end, once.
     pub sync: bool,
+    /// Whether the copy's file system is synced while the copying goes on, whenever much was
+    /// written: so that a sync that the caller needs at the end has little left to do.
+    pub early_sync: bool,
 }
 
 impl Default for CloneOptions<'_> {
@@ -52,6 +57,7 @@ impl Default for CloneOptions<'_> {
             manifest: false,
             digests: Digests::None,
             sync: false,
+            early_sync: false,
         }
     }
 }
@@ -145,9 +151,20 @@ fn fill(
     let meter = Meter::new(options.walk.watch, Phase::Copy, Some((totals.files, totals.bytes)));
     let copier = Copier { source, copy: &copy, options, means: &means, owner, meter: &meter };
     wait_for_quiet(&listing);
-    let mut tally = copy_all(&copier, &listing)?;
-    meter.end();
-    let (listing, rounds) = settle(&copier, listing, &mut tally)?;
+    let copied = std::thread::scope(|scope| {
+        let (early, syncs) = EarlySync::begin(scope, &copier);
+        let mut tally = copy_all(&copier, &listing, &early)?;
+        // The last one may go on while the source is looked at.
+        drop(early);
+        meter.end();
+        let (listing, rounds) = settle(&copier, listing, &mut tally)?;
+        syncs
+            .map_or(Ok(Ok(())), ScopedJoinHandle::join)
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            .map_err(|errno| at("sync", destination, &RelPath::root(), errno))?;
+        Ok((tally, listing, rounds))
+    });
+    let (tally, listing, rounds) = copied?;
     // What is below a folder comes after it, so from the end: a folder that its owner may not
     // enter is closed when all below it is done.
     for folder in listing.folders().iter().rev() {
@@ -163,6 +180,45 @@ fn fill(
         syncfs(&copy).map_err(|errno| at("sync", destination, &RelPath::root(), errno))?;
     }
     Ok(tally.into_cloned(listing, rounds, options.manifest))
+}
+
+/// So many bytes are written between two early syncs.
+const BETWEEN_SYNCS: u64 = 192 << 20;
+
+/// Syncs beside the copying, each time much was written.
+struct EarlySync {
+    written: AtomicU64,
+    /// A word for each sync that is due; none when there are to be no such syncs.
+    due: Option<SyncSender<()>>,
+}
+
+impl EarlySync {
+    /// The counter, and the thread that syncs until the counter is dropped. Where no thread can be
+    /// started nothing is synced early.
+    fn begin<'scope>(
+        scope: &'scope Scope<'scope, '_>,
+        copier: &Copier<'scope>,
+    ) -> (Self, Option<ScopedJoinHandle<'scope, rustix::io::Result<()>>>) {
+        let (due, told) = sync_channel(1);
+        let copy = copier.copy;
+        let syncs = move || told.iter().try_for_each(|()| syncfs(copy));
+        let thread = copier
+            .options
+            .early_sync
+            .then(|| Builder::new().name("stead-sync".to_owned()).spawn_scoped(scope, syncs).ok());
+        let thread = thread.flatten();
+        let due = thread.is_some().then_some(due);
+        (Self { written: AtomicU64::new(0), due }, thread)
+    }
+
+    fn count(&self, bytes: u64) {
+        let before = self.written.fetch_add(bytes, Ordering::Relaxed);
+        let after = before.saturating_add(bytes);
+        if before / BETWEEN_SYNCS != after / BETWEEN_SYNCS {
+            // One that is due already will do.
+            let _ = self.due.as_ref().map(|due| due.try_send(()));
+        }
+    }
 }
 
 /// From this size on a reflink costs no more than reading and writing, where files have extents
@@ -225,10 +281,10 @@ enum Item<'a> {
 /// Entries of one folder that one thread takes at once.
 const PART: usize = 128;
 
-fn copy_all(copier: &Copier<'_>, listing: &Listing) -> Result<Tally, TreeError> {
+fn copy_all(copier: &Copier<'_>, listing: &Listing, early: &EarlySync) -> Result<Tally, TreeError> {
     let below = subfolders(listing);
     let live = AtomicUsize::new(0);
-    let work = Work { copier, listing, below: &below, live: &live };
+    let work = Work { copier, listing, below: &below, live: &live, early };
     let ended = crew::run(
         copier.options.walk.threads,
         vec![Item::Folder { number: 0, parent: None }],
@@ -270,6 +326,7 @@ struct Work<'a> {
     listing: &'a Listing,
     below: &'a [Vec<usize>],
     live: &'a AtomicUsize,
+    early: &'a EarlySync,
 }
 
 impl<'a> Work<'a> {
@@ -337,6 +394,7 @@ impl<'a> Work<'a> {
             }
         }
         self.copier.meter.add(files, bytes);
+        self.early.count(bytes);
         if sides.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.copier.close_folder(&sides.to.fd, folder)?;
         }
