@@ -100,7 +100,7 @@ fn outcome(times: &Times, files: usize) -> Result<Outcome> {
     let rows = vec![
         row("first copy", &times.first)?,
         row("second copy", &times.second)?,
-        Row::new("of the first, the flush", shown(middle("a flush", &times.flushes)?)),
+        Row::new("of the first, the wait for the flush", shown(middle("a flush", &times.flushes)?)),
         Row::new("`cp -a`", shown(cp)),
         Row::new("`cp -a` and a flush", shown(synced))
             .ratio(ratio("a first copy", &times.synced, &times.first)?, "the time of a first copy"),
@@ -108,8 +108,9 @@ fn outcome(times: &Times, files: usize) -> Result<Outcome> {
     ];
     let notes = vec![
         "The limit is what the file system needs to make the folders and files without anything \
-         in them, here by one thread. A copy also survives a power cut when it is published, for \
-         which it waits for the flush; `cp -a` does not."
+         in them, here by one thread. A copy also survives a power cut when it is published: the \
+         flush goes on beside the copying, costs it part of the machine, and is waited for at the \
+         end; `cp -a` leaves it to the system."
             .to_owned(),
         format!("{files} files; the Git directory is copied by `cp -a` and made anew by a copy."),
     ];

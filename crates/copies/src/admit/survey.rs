@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use stead_core::layout::{Access, Root};
 use stead_files::{
-    Choice, FileIdentity, Kind, LeftOut, Listing, Obstacle, ObstacleKind, RelPath, Stat,
+    Choice, FileIdentity, Kind, LeftOut, Listing, Obstacle, ObstacleKind, RelPath, Stat, Time,
     WalkOptions, Watch, walk,
 };
 use stead_git::index::EntryKind;
@@ -90,14 +90,18 @@ impl Survey {
         let taken = Taken { is_git: git_survey.is_some(), trees: Scope::new(trees.clone()) };
         let filter = |path: &RelPath, stat: &Stat| taken.choose(path, stat);
         let options = WalkOptions { filter: Some(&filter), watch, ..WalkOptions::default() };
-        // Git looks at the same folders: the one that comes later finds them in memory.
+        let began = Time::now();
         let (answers, listing) = std::thread::scope(|scope| {
             let git = git_survey.as_ref();
             let asked = scope.spawn(move || git.map(GitSurvey::ask).transpose());
             let listing = walk(directory, &options);
             (joined(asked), listing)
         });
-        let listing = listing?;
+        let (mut answers, listing) = (answers?, listing?);
+        if changed_since(&listing, began) {
+            // What came after Git had passed is in the listing, and nobody has judged it.
+            answers = git_survey.as_ref().map(GitSurvey::ask).transpose()?;
+        }
         let mut survey = Self {
             listing,
             git: git_survey,
@@ -107,7 +111,7 @@ impl Survey {
             left_out: trees,
             notes: Vec::new(),
         };
-        if let Some(answers) = answers? {
+        if let Some(answers) = answers {
             survey.take(answers)?;
         }
         survey.find_nested(directory)?;
@@ -316,6 +320,14 @@ fn state(file: &Path) -> Result<Option<(FileIdentity, Stat)>, CopyError> {
 fn trees_inside(repository: &Repository, directory: &Path) -> Vec<RelPath> {
     let real = repository.worktrees.iter().filter_map(|tree| tree.path.canonicalize().ok());
     real.filter_map(|path| rel(path.strip_prefix(directory).ok()?)).collect()
+}
+
+/// Whether anything in the tree may have changed at `began` or later.
+fn changed_since(listing: &Listing, began: Time) -> bool {
+    let is_new = |stat: &Stat| stat.changed.is_racy(began);
+    listing.folders().iter().any(|folder| {
+        is_new(&folder.stat) || folder.entries.iter().any(|found| is_new(&found.stat))
+    })
 }
 
 /// Links whose literal target is the root or in it.

@@ -2,6 +2,7 @@
 
 mod carry;
 mod copier;
+mod early_sync;
 mod report;
 mod settle;
 mod tree;

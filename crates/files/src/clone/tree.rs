@@ -3,9 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, sync_channel};
-use std::thread::{Builder, Scope, ScopedJoinHandle};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, fchmod, fremovexattr, fstatfs, ioctl_ficlone, mkdirat, openat,
@@ -16,6 +14,7 @@ use stead_core::step::{self, Moment};
 
 use super::carry::Owner;
 use super::copier::{Copier, Hand, bits, gets_bits_late};
+use super::early_sync::EarlySync;
 use super::report::{Cloned, Tally};
 use super::settle::{settle, wait_for_quiet};
 use crate::capture::Digests;
@@ -152,16 +151,13 @@ fn fill(
     let copier = Copier { source, copy: &copy, options, means: &means, owner, meter: &meter };
     wait_for_quiet(&listing);
     let copied = std::thread::scope(|scope| {
-        let (early, syncs) = EarlySync::begin(scope, &copier);
+        let (early, syncs) = EarlySync::begin(scope, &copy, options.early_sync);
         let mut tally = copy_all(&copier, &listing, &early)?;
         // The last one may go on while the source is looked at.
         drop(early);
         meter.end();
         let (listing, rounds) = settle(&copier, listing, &mut tally)?;
-        syncs
-            .map_or(Ok(Ok(())), ScopedJoinHandle::join)
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            .map_err(|errno| at("sync", destination, &RelPath::root(), errno))?;
+        syncs.end().map_err(|errno| at("sync", destination, &RelPath::root(), errno))?;
         Ok((tally, listing, rounds))
     });
     let (tally, listing, rounds) = copied?;
@@ -180,45 +176,6 @@ fn fill(
         syncfs(&copy).map_err(|errno| at("sync", destination, &RelPath::root(), errno))?;
     }
     Ok(tally.into_cloned(listing, rounds, options.manifest))
-}
-
-/// So many bytes are written between two early syncs.
-const BETWEEN_SYNCS: u64 = 192 << 20;
-
-/// Syncs beside the copying, each time much was written.
-struct EarlySync {
-    written: AtomicU64,
-    /// A word for each sync that is due; none when there are to be no such syncs.
-    due: Option<SyncSender<()>>,
-}
-
-impl EarlySync {
-    /// The counter, and the thread that syncs until the counter is dropped. Where no thread can be
-    /// started nothing is synced early.
-    fn begin<'scope>(
-        scope: &'scope Scope<'scope, '_>,
-        copier: &Copier<'scope>,
-    ) -> (Self, Option<ScopedJoinHandle<'scope, rustix::io::Result<()>>>) {
-        let (due, told) = sync_channel(1);
-        let copy = copier.copy;
-        let syncs = move || told.iter().try_for_each(|()| syncfs(copy));
-        let thread = copier
-            .options
-            .early_sync
-            .then(|| Builder::new().name("stead-sync".to_owned()).spawn_scoped(scope, syncs).ok());
-        let thread = thread.flatten();
-        let due = thread.is_some().then_some(due);
-        (Self { written: AtomicU64::new(0), due }, thread)
-    }
-
-    fn count(&self, bytes: u64) {
-        let before = self.written.fetch_add(bytes, Ordering::Relaxed);
-        let after = before.saturating_add(bytes);
-        if before / BETWEEN_SYNCS != after / BETWEEN_SYNCS {
-            // One that is due already will do.
-            let _ = self.due.as_ref().map(|due| due.try_send(()));
-        }
-    }
 }
 
 /// From this size on a reflink costs no more than reading and writing, where files have extents
