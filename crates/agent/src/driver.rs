@@ -6,15 +6,33 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use stead_core::bound::Bound;
 use stead_core::event::Outcome;
 use stead_core::id::{SessionId, TurnId};
 use stead_core::layout::{AbsoluteDir, Root};
 use stead_core::path::AgentPath;
 use stead_files::Lock;
+use stead_place::Host;
 use stead_process::Spawners;
 use tokio_util::sync::CancellationToken;
 
 use crate::port::Port;
+
+/// What it takes to run commands in an agent's place, and to release it.
+#[derive(Debug, Clone)]
+pub struct Execution {
+    /// The places of this host.
+    pub host: Host,
+    /// How many runs there may be in them at once.
+    pub bound: Bound,
+    /// The program and arguments that become the keeper of one run
+    /// ([`stead_process::serve_keeper`]).
+    pub keeper: (PathBuf, Vec<OsString>),
+    /// The environment of the session's client, of which a run gets the allow-listed part.
+    pub client: BTreeMap<OsString, OsString>,
+    /// The socket on which the agent's processes are that agent.
+    pub socket: PathBuf,
+}
 
 /// Everything that one turn needs; nothing of it is read from the process's own surroundings.
 #[derive(Clone)]
@@ -43,6 +61,8 @@ pub struct Turn {
     /// The lock that every supervisor of a command holds: whoever takes it after an engine has
     /// died knows that no command of that engine runs any more.
     pub runs: Arc<Lock>,
+    /// What `exec` and `release` need.
+    pub exec: Arc<Execution>,
     /// The way to the session.
     pub port: Port,
     /// Cancelled when the turn must end now; whoever runs it ends every process of it first.

@@ -7,6 +7,6 @@ pub mod port;
 pub mod prompt;
 pub mod tools;
 
-pub use driver::{Driver, Turn, TurnEnd};
+pub use driver::{Driver, Execution, Turn, TurnEnd};
 pub use looping::{Loop, MOST_STEPS};
 pub use port::{Ask, Asked, Entry, Port, SessionTool, Told};

@@ -32,8 +32,9 @@ Agents are addressed by path; /root speaks with the person. A target that begins
          whole path, any other is below you: `x` means {path}/x. Names are never guessed: use the \
          path that `agent` answered or `list_agents` shows. Mail and RESULTs come to you as \
          messages before your next step.
-Your last message, the one without a call, {end}. Commands that you started end with the turn; a \
-         server that must live on has no place in it yet.
+Your last message, the one without a call, {end}. Commands that you started with \
+         bash end with the turn. Checks, builds and servers belong into exec, which gives them ports \
+         (STEAD_PORT): a server that it leaves in the background lives on until release.
 "
     )
 }

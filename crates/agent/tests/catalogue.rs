@@ -68,7 +68,7 @@ fn every_schema_is_closed_bounded_and_made_of_known_words() {
     let names: Vec<_> = catalogue().iter().map(|tool| tool.name).collect();
     assert_eq!(
         names.join(" "),
-        "read write edit list search bash agent send_message wait_agent list_agents \
+        "read write edit list search bash exec release agent send_message wait_agent list_agents \
          interrupt_agent task_write propose_task task_list"
     );
 }

@@ -119,6 +119,12 @@ impl Home {
         self.state.join("host")
     }
 
+    /// What `XDG_STATE_HOME` must be so that another program finds the same places; none when they
+    /// are not where that variable could lead.
+    pub fn state_home(&self) -> Option<&Path> {
+        self.state.parent().filter(|parent| parent.join("stead") == self.state)
+    }
+
     /// The places of this host, as every process of this user sees them.
     pub fn places(&self) -> Host {
         let user = rustix::process::getuid().as_raw();

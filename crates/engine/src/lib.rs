@@ -28,7 +28,7 @@ pub use garbage::kept_bodies;
 pub use home::Home;
 pub use launch::{Greeting, Launch, connect, find_running, read_record};
 pub use registry::registered_roots;
-pub use serve::{EngineRecord, Options, read_settings, serve};
+pub use serve::{EngineRecord, Options, bound_here, read_settings, serve};
 
 /// The build of this program: a digest of its sources.
 pub const BUILD: &str = env!("STEAD_BUILD");

@@ -57,18 +57,12 @@ impl Registry {
         let known = stored.roots.len();
         let mut ids = Vec::with_capacity(folders.len());
         for (directory, identity) in folders {
-            let id = match known_as(&stored.roots, directory, identity)? {
-                Some(id) => id,
-                None => {
-                    let id = new_id()?;
-                    stored.roots.push(Registered {
-                        id: id.clone(),
-                        directory: directory.clone(),
-                        identity: *identity,
-                    });
-                    id
-                }
-            };
+            if let Some(id) = known_as(&stored.roots, directory, identity)? {
+                ids.push(id);
+                continue;
+            }
+            let (id, directory) = (new_id()?, directory.clone());
+            stored.roots.push(Registered { id: id.clone(), directory, identity: *identity });
             ids.push(id);
         }
         if stored.roots.len() > known {

@@ -1,5 +1,6 @@
 //! The life of an engine: take the home, recover, listen, end.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use stead_core::bound::Bound;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::settings::Settings;
 use stead_files::{Lock, holder, is_network_file_system, private_dir, replace};
@@ -37,6 +39,11 @@ pub struct Options {
     pub home: Home,
     /// The program and arguments that become the spawner process.
     pub spawner: (PathBuf, Vec<OsString>),
+    /// The program and arguments that become the keeper of one run.
+    pub keeper: (PathBuf, Vec<OsString>),
+    /// The engine's own environment, in which Git is found and called; agents' commands get none
+    /// of it.
+    pub environment: BTreeMap<OsString, OsString>,
     /// The build of the program, as clients compare it.
     pub build: String,
 }
@@ -59,7 +66,7 @@ pub struct EngineRecord {
 /// Refuses, changing nothing, when another engine serves the home, when the home cannot be written
 /// or is on a network file system, and when a newer program wrote it.
 pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
-    let Options { home, spawner, build } = options;
+    let Options { home, spawner, keeper, environment, build } = options;
     let lock = take(&home)?;
     let store = Store::open(home.data()).map_err(|e| e.refusal())?;
     let settings = read_settings(&home)?;
@@ -68,6 +75,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
     private_dir(home.runtime()).map_err(|e| storage(e.to_string()))?;
     private_dir(&home.logs()).map_err(|e| storage(e.to_string()))?;
     let runs = Arc::new(await_runs(&home)?);
+    end_abandoned(&home);
     let (program, arguments) = spawner;
     let spawners = Spawners::start(program, arguments).map_err(|e| failed(e.to_string()))?;
     let record = EngineRecord {
@@ -88,6 +96,10 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
         store,
         spawners: Arc::new(spawners),
         runs,
+        host: home.places(),
+        bound: bound_here(&settings),
+        keeper,
+        environment,
         registry: Registry::new(home.roots()),
         drivers: Drivers::default(),
         doors: Doors::default(),
@@ -217,6 +229,16 @@ fn await_runs(home: &Home) -> Result<Lock, Refusal> {
         })
 }
 
+/// Ends what `exec` was running for turns of an engine that died: they are about to be settled. A
+/// host whose facts cannot be read keeps no engine from serving.
+fn end_abandoned(home: &Home) {
+    match home.places().end_abandoned() {
+        Ok(left) if left.is_empty() => {}
+        Ok(left) => tracing::error!(?left, "runs of an engine that died cannot be ended"),
+        Err(error) => tracing::error!(%error, "runs of an engine that died are not looked for"),
+    }
+}
+
 /// The person's settings; a missing file is an empty one.
 pub fn read_settings(home: &Home) -> Result<Settings, Refusal> {
     let path = home.settings();
@@ -229,6 +251,11 @@ pub fn read_settings(home: &Home) -> Result<Settings, Refusal> {
         Refusal::new(RefusalKind::InvalidArgument, format!("the settings {}: {e}", path.display()))
             .hint("mend the file; stead never writes it")
     })
+}
+
+/// The bound of this host, as the person set it.
+pub fn bound_here(settings: &Settings) -> Bound {
+    settings.runs.on(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
 }
 
 fn storage(line: String) -> Refusal {

@@ -18,8 +18,7 @@ pub(crate) fn review(
     diff: String,
     cut: bool,
 ) -> ReviewResponse {
-    let view =
-        |change: &Change| ChangeView { path: change.path.to_string(), what: headline(change) };
+    let view = |change: &Change| ChangeView { path: change.path.clone(), what: headline(change) };
     ReviewResponse {
         task,
         slot: slot.clone(),

@@ -42,6 +42,8 @@ impl Bench {
         let options = Options {
             home: self.home.clone(),
             spawner: (env!("CARGO_BIN_EXE_stead-engine-spawner").into(), Vec::new()),
+            keeper: (env!("CARGO_BIN_EXE_stead-engine-spawner").into(), Vec::new()),
+            environment: std::env::vars_os().collect(),
             build: "test".into(),
         };
         let (ready, listens) = std::sync::mpsc::channel();

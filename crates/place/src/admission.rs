@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use stead_core::bound::{Admission, Bound, Kind, Live};
@@ -45,6 +46,14 @@ pub struct Ask<'a> {
     pub command: &'a str,
     /// The session it is for.
     pub session: Option<SessionId>,
+    /// Set from elsewhere when nobody wants the room any more: it is not waited for longer.
+    pub cancel: Option<&'a AtomicBool>,
+}
+
+impl Ask<'_> {
+    fn is_cancelled(&self) -> bool {
+        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    }
 }
 
 /// What the caller may tell a person meanwhile.
@@ -169,7 +178,8 @@ impl Host {
             };
             let known = ahead.take().filter(|(number, _)| *number == nearest);
             let watched = known.map(|(_, one)| one).or_else(|| self.watch_ticket(nearest));
-            ahead = watched.and_then(|one| one.wait(SAY.min(left))).map(|one| (nearest, one));
+            let waits = watched.and_then(|one| one.wait(SAY.min(left), || ask.is_cancelled()));
+            ahead = waits.map(|one| (nearest, one));
         }
     }
 
@@ -180,6 +190,9 @@ impl Host {
         ticket: &mut Option<Ticket>,
         tell: &mut dyn FnMut(Notice<'_>),
     ) -> Result<Look, ExecError> {
+        if ask.is_cancelled() {
+            return Err(ExecError::Cancelled);
+        }
         let _lock = self.lock_bound("look for room")?;
         let holds = self.holds()?;
         if !holds.iter().any(|other| other.id == hold.id) {

@@ -88,6 +88,9 @@ pub enum ExecError {
         /// Who holds the room now.
         holders: Vec<Holding>,
     },
+    /// The caller no longer wants the room that it waited for.
+    #[error("the wait for room was given up: nobody wants the run any more")]
+    Cancelled,
     /// The settings leave no room for any run.
     #[error("{reserved} of {runs} runs are reserved for submissions, which leaves none")]
     AllReserved {

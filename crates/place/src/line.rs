@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use stead_files::Lock;
 
@@ -14,6 +14,9 @@ use crate::host::{Host, is_held, names};
 
 /// How long a fresh ticket may look held because somebody looks at it.
 const GLANCE: Duration = Duration::from_secs(5);
+
+/// How often one that waits for the one before it looks whether it is still wanted.
+const GLIMPSE: Duration = Duration::from_millis(100);
 
 /// A place in the line, left by whatever ends this process.
 #[derive(Debug)]
@@ -81,10 +84,18 @@ pub(crate) struct Ahead {
 }
 
 impl Ahead {
-    /// Waits at most `limit`; gives itself back when the owner still waits.
-    pub(crate) fn wait(self, limit: Duration) -> Option<Self> {
-        if self.through.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
-            return Some(self);
+    /// Waits at most `limit`, and not much longer than until `is_cancelled`; gives itself back when
+    /// the owner still waits.
+    pub(crate) fn wait(self, limit: Duration, is_cancelled: impl Fn() -> bool) -> Option<Self> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if self.through.recv_timeout(left.min(GLIMPSE)) != Err(RecvTimeoutError::Timeout) {
+                break;
+            }
+            if left <= GLIMPSE || is_cancelled() {
+                return Some(self);
+            }
         }
         // The caller may fork, for which it must be alone.
         let _ = self.thread.join();

@@ -84,6 +84,22 @@ impl Host {
         Ok(released)
     }
 
+    /// Ends the runs that were started for a session by a process that has died: nobody waits for
+    /// their ends any more. What runs left that had ended goes on. Gives what could not be ended.
+    ///
+    /// # Errors
+    /// The host's.
+    pub fn end_abandoned(&self) -> Result<Vec<ProcessIdentity>, HostError> {
+        let records = self.runs_now()?.live.into_iter().filter_map(|run| run.record());
+        let abandoned = records.filter(|run| run.session.is_some() && !run.starter.is_alive());
+        // A supervisor ends its own run, as a keeper does that has none yet.
+        let ending: Vec<ProcessIdentity> = abandoned
+            .filter_map(|run| run.processes)
+            .map(|processes| processes.supervisor.unwrap_or(processes.keeper))
+            .collect();
+        Ok(end_keepers(&ending, ENDING))
+    }
+
     fn chosen(&self, which: &Which) -> Result<Vec<Hold>, HostError> {
         let mut holds = self.holds()?;
         match which {

@@ -104,6 +104,68 @@ fn places_6_a_block_with_a_port_in_use_is_skipped_and_none_left_lists_the_holder
 }
 
 #[test]
+fn field_prt_01_a_block_in_use_is_not_given_out_and_the_one_that_was_stays() {
+    let mut bench = Bench::new(29_800);
+    bench.ports = (29_800, 29_800 + 47);
+    let stranger = TcpListener::bind(("127.0.0.1", 29_804)).unwrap();
+    let place = bench.place("a");
+    let said = bench.ok(&place, SAY);
+    assert!(said.starts_with("29816 "), "{said}");
+    // What is listed names it, to a process that was not there when it was given.
+    let listed = bench.host().list().unwrap();
+    assert_eq!((listed[0].ports.first(), listed[0].ports.last()), (29_816, 29_831));
+    // The stranger goes; the block stays where it is.
+    drop(stranger);
+    assert_eq!(bench.ok(&place, SAY), said);
+}
+
+#[test]
+fn field_prt_02_every_process_at_any_depth_has_its_places_ports_and_servers_answer_there() {
+    let mut bench = Bench::new(29_860);
+    bench.ports = (29_860, 29_860 + 63);
+    let (a, b) = (bench.place("a"), bench.place("b"));
+    let deep = "sh -c 'sh -c \"setsid sh -c \\\"echo \\\\\\$STEAD_PORT\\\"\"'";
+    let ports = [&a, &b].map(|place| {
+        let said = bench.ok(place, &format!("echo $STEAD_PORT; {deep}"));
+        let words: Vec<&str> = said.split_whitespace().collect();
+        assert_eq!(words[0], words[1], "a grandchild in a session of its own sees it too");
+        words[0].parse::<u16>().unwrap()
+    });
+    assert_ne!(ports[0], ports[1]);
+    for place in [&a, &b] {
+        bench.ok(place, &listen("$STEAD_PORT"));
+    }
+    for port in ports {
+        std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    }
+    bench.release(&a);
+    assert!(std::net::TcpStream::connect(("127.0.0.1", ports[0])).is_err());
+    std::net::TcpStream::connect(("127.0.0.1", ports[1])).unwrap();
+    bench.release(&b);
+}
+
+#[test]
+fn field_prt_04_fifty_places_are_disjoint_and_a_block_is_given_again_only_when_silent() {
+    let mut bench = Bench::new(30_000);
+    bench.ports = (30_000, 30_000 + 16 * 50 - 1);
+    let host = bench.host();
+    let places: Vec<PathBuf> = (0..50).map(|n| bench.place(&format!("w{n}"))).collect();
+    let mut ports = BTreeSet::new();
+    for place in &places {
+        let adopted = host.adopt(&stead_place::top_of(place).unwrap()).unwrap();
+        ports.extend(adopted.hold.ports.ports());
+    }
+    assert_eq!(ports.len(), 50 * 16);
+    let one_more = bench.place("more");
+    let first = bench.ok(&places[0], &format!("echo $STEAD_PORT; {}", listen("$STEAD_PORT")));
+    assert_eq!(bench.exec(&Exec::new(&one_more, SAY)).code, 74, "all are held");
+    bench.release(&places[0]);
+    let port: u16 = first.trim().parse().unwrap();
+    assert!(std::net::TcpStream::connect(("127.0.0.1", port)).is_err(), "nothing listens now");
+    assert!(bench.ok(&one_more, SAY).starts_with(&format!("{port} ")));
+}
+
+#[test]
 fn places_7_a_stranger_on_a_port_is_named_and_moves_nothing() {
     let bench = Bench::new(23_144);
     let place = bench.place("a");

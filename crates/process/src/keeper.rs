@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -33,7 +33,7 @@ use stead_core::step::{self, Moment};
 use crate::group::{self, descendants};
 use crate::identity::{ProcessIdentity, Stat, from_pid, to_pid};
 use crate::launch::Launch;
-use crate::run::is_readable;
+use crate::run::{How, is_readable};
 use crate::system::{self, Alone, Forked};
 use crate::wire::{self, Part, Refusal};
 use said::{Said, Wish};
@@ -198,6 +198,31 @@ impl Kept {
             }
             other => other,
         }
+    }
+
+    /// Waits until the command has ended, at most `limit` (`None`: without end; zero: just looks).
+    /// Gives `None` when it still goes on. When it has ended, the run's lock is free; it is told
+    /// once.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn ended(&self, limit: Option<Duration>) -> io::Result<Option<How>> {
+        if !is_readable(self.control.as_fd(), limit)? {
+            return Ok(None);
+        }
+        let said = wire::receive(&self.control)?.map(|packet| packet.parse::<Said>());
+        Ok(Some(match said {
+            Some(Ok(Said::Ended(how))) => how,
+            // Its supervisor was killed, and the keeper ends what it leaves.
+            _ => How::Lost,
+        }))
+    }
+}
+
+/// The descriptor is readable when the command has ended, and only then.
+impl AsFd for Kept {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
     }
 }
 

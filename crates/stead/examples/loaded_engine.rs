@@ -40,7 +40,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         .init();
 
     let spawner = (program, vec!["spawner".into()]);
-    let options = Options { home, spawner, build: BUILD.to_owned() };
+    let keeper = (spawner.0.clone(), vec!["keep".into()]);
+    let environment = std::env::vars_os().collect();
+    let options = Options { home, spawner, keeper, environment, build: BUILD.to_owned() };
     serve(options, || println!("ready")).map_err(|e| e.to_string())?;
     drop(std::hint::black_box(touched));
     Ok(())

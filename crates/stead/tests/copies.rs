@@ -12,7 +12,6 @@ mod common;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::Value;
 use stead_core::layout::Placement;
@@ -21,74 +20,8 @@ use stead_engine::Client;
 use stead_engine::api::{ApplyParams, DiscardParams, ReviewParams};
 use stead_testkit::{World, skip, until};
 
+use common::copies::{RUNS, copy_of, git, picture, repository, run};
 use common::{client, follow, message, runtime, start, world};
-
-/// A playbook in which `/root` runs its message as a command line, every turn.
-const RUNS: &str = r#"
-[[agent]]
-path = "/root"
-[[agent.turn]]
-step = [
-  { call = { tool = "bash", as = "out", with = { command = "{{message}}" } } },
-  { say = "{{out}}" },
-]
-"#;
-
-fn git(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .current_dir(folder)
-        .args(["-c", "user.name=n", "-c", "user.email=e@x", "-c", "init.defaultBranch=main"])
-        .args(arguments)
-        .env("GIT_CONFIG_NOSYSTEM", "1")
-        .env("HOME", folder.parent().unwrap())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
-/// A repository with two files and a commit in the world's work folder.
-fn repository(world: &World) -> PathBuf {
-    let work = world.work();
-    world.write("a.txt", "one\n");
-    world.write("sub/b.txt", "two\n");
-    world.write(".gitignore", "target/\n");
-    git(&work, &["init", "-q"]);
-    git(&work, &["add", "-A"]);
-    git(&work, &["commit", "-qm", "first"]);
-    work
-}
-
-/// Every path below `folder` with kind, mode, times and content: what must not change. Times of
-/// object files are left out: a depot links them, and Git in a copy may touch one that it has
-/// (`docs/security.md`).
-fn picture(folder: &Path) -> String {
-    let listed = Command::new("find")
-        .arg(folder)
-        .args(["-path", "*/.git/objects/*", "-printf", "%P %y %m %s\n"])
-        .args(["-o", "-printf", "%P %y %m %s %T@ %l\n"])
-        .output()
-        .unwrap();
-    let sums = Command::new("find")
-        .arg(folder)
-        .args(["-type", "f", "-exec", "sha256sum", "{}", "+"])
-        .output()
-        .unwrap();
-    let mut lines: Vec<String> = [listed.stdout, sums.stdout]
-        .iter()
-        .flat_map(|bytes| {
-            String::from_utf8_lossy(bytes).lines().map(str::to_owned).collect::<Vec<_>>()
-        })
-        .collect();
-    lines.sort();
-    lines.join("\n")
-}
-
-fn run(world: &World, playbook: &str, message: &str) -> String {
-    fs::write(world.folder().join("p.toml"), playbook).unwrap();
-    let playbook = format!("playbook:{}", world.folder().join("p.toml").display());
-    world.ok(["run", "--mode", "full-auto", "--agent", &playbook, message])
-}
 
 fn refused(world: &World, arguments: &[&str], status: i32, named: &str) -> String {
     let output = world.run(arguments);
@@ -107,11 +40,6 @@ fn listed(world: &World, verb: &str) -> Vec<Value> {
 
 fn sessions(world: &World) -> Vec<Value> {
     listed(world, "sessions")
-}
-
-fn copy_of(world: &World, task: &str) -> PathBuf {
-    let shown: Value = world.json(["task", "show", task]);
-    PathBuf::from(shown["delegated"]["slots"][0]["copy"].as_str().unwrap())
 }
 
 #[test]

@@ -260,3 +260,51 @@ fn the_bound_is_the_persons_and_what_cannot_be_is_named() {
     world.ok(["release", "--worktree", place.to_str().unwrap()]);
     drop(run.wait_with_output().unwrap());
 }
+
+const SLEEPER: &str = r#"
+[[agent]]
+path = "/root"
+
+[[agent.turn]]
+when = "go on"
+step = [{ call = { tool = "exec", as = "seen", with = { command = "echo again" } } }, { say = "{{seen}}" }]
+
+[[agent.turn]]
+step = [
+  { call = { tool = "exec", with = { command = "sleep 34.0101 &" } } },
+  { call = { tool = "exec", with = { command = "sleep 34.0202 & touch began; sleep 34.0303" } } },
+  { say = "slept" },
+]
+"#;
+
+fn is_running(word: &str) -> bool {
+    fs::read_dir("/proc").unwrap().flatten().any(|entry| {
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|part| part == word.as_bytes())
+    })
+}
+
+#[test]
+fn the_run_of_an_engine_that_died_is_ended_and_what_an_earlier_one_left_is_not() {
+    let world = world();
+    world.write("sleeper.toml", SLEEPER);
+    let run = ["run", "--in-place", "--detach", "--mode", "full-auto", "--agent"];
+    world.ok(run.into_iter().chain(["playbook:sleeper.toml", "sleep"]));
+    until("the second run began", || world.work().join("began").exists().then_some(()));
+    let engine = rustix::process::Pid::from_raw(world.engine().unwrap().try_into().unwrap());
+    rustix::process::kill_process(engine.unwrap(), rustix::process::Signal::KILL).unwrap();
+    let tree = until("a new engine settles the turn", || {
+        let tree = world.json(["tree"]);
+        (tree["agents"][0]["activity"] == "idle").then_some(tree)
+    });
+    assert_eq!(tree["agents"][0]["outcome"], "interrupted");
+    assert!(!is_running("34.0202") && !is_running("34.0303"));
+    assert!(is_running("34.0101"));
+    // The agent goes on in the same place, with what it left.
+    let session = tree["session"].as_str().unwrap();
+    let text = world.ok(["run", "--session", session, "go on"]);
+    assert!(text.contains("left running in your place, until release: sleep ("), "{text}");
+    assert!(text.trim_end().ends_with("again"), "{text}");
+    assert!(world.ok(["release"]).contains("ended 1 process"));
+    assert!(!is_running("34.0101"));
+}

@@ -31,7 +31,11 @@ fn stead_alone_says_how_to_begin_in_five_lines() {
     let (out, errors) = texts(&output);
     assert!(output.status.success());
     assert_eq!((out.lines().count(), errors.as_str()), (5, ""));
-    for named in ["stead run --in-place --agent playbook:", "stead doctor", "docs/playbook.md"] {
+    let names = ["demo", "run", "doctor", "guide", "help"];
+    for (line, name) in out.lines().zip(names) {
+        assert!(line.starts_with(name), "{out}");
+    }
+    for named in ["stead run --agent playbook:", "stead task review", "docs/guide.md"] {
         assert!(out.contains(named), "{out}");
     }
     assert!(is_untouched(&world));
@@ -43,6 +47,7 @@ fn verbs_that_need_no_engine_start_none_and_write_nothing() {
     for arguments in [
         &["--help"][..],
         &["help", "run"],
+        &["demo", "--help"],
         &["--version"],
         &["paths"],
         &["completions", "bash"],
@@ -66,7 +71,10 @@ fn verbs_that_need_no_engine_start_none_and_write_nothing() {
 fn a_fresh_machine_is_well_and_told_what_to_do_first() {
     let world = world();
     let text = world.ok(["doctor"]);
-    assert!(text.contains("all is well") && text.contains("first: stead run"), "{text}");
+    assert!(
+        text.contains("all is well") && text.contains("first: stead demo, or stead run"),
+        "{text}"
+    );
 }
 
 #[test]

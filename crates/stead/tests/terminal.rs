@@ -17,7 +17,7 @@ use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 
 use common::{STEAD, world};
-use stead_testkit::{World, skip, until};
+use stead_testkit::{World, skip, until, within};
 
 const SCRIPT: &str = "/usr/bin/script";
 
@@ -155,4 +155,29 @@ fn ctrl_c_leaves_and_says_how_to_go_on() {
     // What was asked still waits.
     let waiting = world.json(["permit", "list"]);
     assert_eq!(waiting["permissions"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_person_says_yes_to_the_demo_or_leaves_it() {
+    if !is_possible() {
+        return;
+    }
+    for (key, status) in [("y", 0), ("\u{3}", 130)] {
+        let mut world = world();
+        let temporary = world.folder().join("tmp");
+        std::fs::create_dir(&temporary).unwrap();
+        world.set("TMPDIR", temporary.clone());
+        let mut terminal = Terminal::new(&world, "demo");
+        terminal.shows("at work · Ctrl-C ends it all");
+        let asks = "Apply exactly this to your project? [y/n]";
+        within(std::time::Duration::from_mins(5), asks, || {
+            terminal.text().contains(asks).then_some(())
+        });
+        terminal.press(key);
+        let (ended, text, hidden) = terminal.end();
+        assert_eq!(ended, Some(status), "{text}");
+        assert_eq!(text.contains("All of it really happened."), status == 0, "{text}");
+        assert!(!hidden);
+        assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0, "{text}");
+    }
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use super::copies::{Untouched, bring_over};
 use super::tree::{changed, copy, files, unexpected};
-use super::{Done, Field, look_at_session, ok, output, play};
+use super::{Done, Field, look_at_session, output, play};
 use crate::bench::world::World;
 use crate::report::Result;
 
@@ -22,30 +23,19 @@ pub(super) fn run(field: &Field<'_>) -> Result<Done> {
     let world = field.world()?;
     let project = field.folder.join("project");
     copy(&field.root.join(PROJECT), &project)?;
-    for words in [
-        ["git", "init", "--quiet", "."].as_slice(),
-        &["git", "add", "--all"],
-        &[
-            "git",
-            "-c",
-            "user.name=field",
-            "-c",
-            "user.email=field@localhost",
-            "commit",
-            "-qm",
-            "red",
-        ],
-    ] {
-        ok(&world, &project, words)?;
-    }
+    let untouched = Untouched::committed(&world, &project)?;
     let before = files(&project)?;
     let mut violations = Vec::new();
-    let red = test(&world, &project)?;
+    // Tests are run in a second copy of the project: a build would be in the way of the comparison.
+    let aside = field.folder.join("aside");
+    copy(&project, &aside)?;
+    let red = test(&world, &aside)?;
     if red != (Tests { passed: TESTS - RED, failed: RED }) {
         violations.push(format!("before: {red:?}, and {RED} of {TESTS} should have failed"));
     }
 
-    let (printed, took) = play(field, &world, &project, PLAYBOOK, MESSAGE)?;
+    let (printed, took) = play(field, &world, &project, PLAYBOOK, MESSAGE, None)?;
+    violations.extend(bring_over(&world, &project, &untouched, REPAIRED)?);
 
     let green = test(&world, &project)?;
     if green != (Tests { passed: TESTS, failed: 0 }) {
@@ -58,18 +48,14 @@ pub(super) fn run(field: &Field<'_>) -> Result<Done> {
             violations.push(format!("the tests in {} were changed", path.display()));
         }
     }
-    let status = ok(&world, &project, &["git", "status", "--porcelain"])?;
-    let expected = REPAIRED.iter().map(|path| format!(" M {path}"));
-    if !status.lines().eq(expected) {
-        violations.push(format!("git status says:\n{status}"));
-    }
     if !printed.contains("All tests pass") {
         violations.push(format!("the result does not say that all tests pass:\n{printed}"));
     }
     violations.extend(look_at_session(&world, &project, 4)?);
     let says = format!(
-        "{RED} of {TESTS} tests were red; four agents repaired {} files in {:.1} s, cargo's builds \
-         among that; all {} tests pass and nothing else was changed.",
+        "{RED} of {TESTS} tests were red; four agents repaired {} files in a private copy in {:.1} s, \
+         cargo's builds among that; until the apply every byte of the original and of its .git was \
+         as before, after it only those files differ, and all {} tests pass.",
         REPAIRED.len(),
         took.as_secs_f64(),
         green.passed

@@ -15,6 +15,15 @@ pub(super) type Files = BTreeMap<PathBuf, Vec<u8>>;
 
 /// Reads a folder, but for what builds and Git make.
 pub(super) fn files(folder: &Path) -> Result<Files> {
+    read(folder, LEFT_OUT)
+}
+
+/// Reads a folder with all that is in it.
+pub(super) fn everything(folder: &Path) -> Result<Files> {
+    read(folder, &[])
+}
+
+fn read(folder: &Path, left_out: &[&str]) -> Result<Files> {
     let mut found = Files::new();
     let mut open = vec![folder.to_owned()];
     while let Some(next) = open.pop() {
@@ -22,7 +31,7 @@ pub(super) fn files(folder: &Path) -> Result<Files> {
             let entry = entry?;
             let (path, kind) = (entry.path(), entry.file_type()?);
             if kind.is_dir() {
-                if !LEFT_OUT.iter().any(|name| entry.file_name() == *name) {
+                if !left_out.iter().any(|name| entry.file_name() == *name) {
                     open.push(path);
                 }
                 continue;

@@ -99,6 +99,20 @@ pub(super) struct BashArguments {
     pub stop: Option<bool>,
 }
 
+/// `exec`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ExecArguments {
+    /// The command line.
+    #[schemars(length(min = 1, max = 100_000))]
+    pub command: String,
+    /// End the command after so many milliseconds; default 1800000. Waiting for room does not count.
+    #[schemars(range(min = 1, max = 14_400_000))]
+    pub time_limit_ms: Option<u64>,
+    /// Refuse at once when there is no room, instead of waiting for it, 45 minutes at most.
+    pub no_wait: Option<bool>,
+}
+
 /// `agent`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

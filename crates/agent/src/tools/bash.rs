@@ -142,7 +142,7 @@ fn status(ended: &Ended, limit: Duration) -> String {
 }
 
 /// The command for a list of requests; the whole of it is in the deed.
-fn first_line(command: &str) -> String {
+pub(super) fn first_line(command: &str) -> String {
     let line = command.trim().lines().next().unwrap_or_default();
     let short: String = line.chars().take(200).collect();
     if short.len() < command.trim().len() { format!("{short} …") } else { short }

@@ -13,7 +13,7 @@ use stead_core::task::{Owner, Status, TaskChange};
 use stead_model::ToolSpec;
 
 use super::arguments::{
-    AccessName, AgentArguments, BashArguments, EditArguments, InterruptArguments,
+    AccessName, AgentArguments, BashArguments, EditArguments, ExecArguments, InterruptArguments,
     ListAgentsArguments, ListArguments, NoArguments, ProposeArguments, ReadArguments,
     SearchArguments, SendArguments, StatusName, TaskElement, TaskWriteArguments, WaitArguments,
     WorkspaceRoot, WorkspaceSet, WriteArguments,
@@ -51,6 +51,10 @@ pub enum ToolCallParsed {
     Search(SearchArguments),
     /// Start, watch or end a command.
     Bash(BashCall),
+    /// Run a command in the agent's place.
+    Exec(ExecCall),
+    /// End what runs in the agent's place left.
+    Release,
     /// A tool of the session.
     Session(SessionTool),
 }
@@ -69,6 +73,17 @@ pub enum BashCall {
     Watch(u32),
     /// End a running shell.
     Stop(u32),
+}
+
+/// What `exec` was called for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecCall {
+    /// The command line.
+    pub command: String,
+    /// Its time limit.
+    pub limit: Duration,
+    /// Whether it waits when there is no room.
+    pub waits: bool,
 }
 
 /// Every tool of the loop, in the order in which they are shown. The same at every call.
@@ -113,7 +128,24 @@ pub fn catalogue() -> &'static [Tool] {
                 "Runs a command line in your directory, its input closed; `cd` lasts for this call \
                  only. After 10 seconds it answers with a shell number: call bash with `shell` to \
                  wait and see new output, with `stop` to end it. It ends with your turn at the \
-                 latest, so use exec, where you have it, for servers.",
+                 latest: use exec for checks, builds and servers.",
+            ),
+            tool(
+                "exec",
+                schema::of::<ExecArguments>(),
+                "Runs a command line to its end in your place: your directory with ports of its \
+                 own (STEAD_PORT, STEAD_PORT_0 to STEAD_PORT_15, the same at every run) and a \
+                 scratch folder (TMPDIR). Few such runs go on at once on this machine; without \
+                 room it waits and says so. For checks, builds and servers: what a command leaves \
+                 running in the background (`server >server.log 2>&1 &`) lives on after the call \
+                 and your turn, until release.",
+            ),
+            tool(
+                "release",
+                schema::of::<NoArguments>(),
+                "Ends all that runs in your place have left running, and gives its ports and \
+                 scratch folder back. Your files stay. Agents that work in the same copies share \
+                 the place.",
             ),
             tool(
                 "agent",
@@ -211,6 +243,11 @@ impl Tool {
                 ToolCallParsed::Search(search)
             }
             "bash" => ToolCallParsed::Bash(bash(from(name, checked)?)?),
+            "exec" => ToolCallParsed::Exec(exec(from(name, checked)?)?),
+            "release" => {
+                let NoArguments {} = from(name, checked)?;
+                ToolCallParsed::Release
+            }
             _ => ToolCallParsed::Session(session(tool.name, checked)?),
         })
     }
@@ -265,14 +302,10 @@ fn bash(arguments: BashArguments) -> Result<BashCall, Refusal> {
     let BashArguments { command, timeout_ms, shell, stop } = arguments;
     match (command, shell) {
         (Some(command), None) => {
-            no_nul("bash", "command", &command)?;
             if stop.is_some() {
                 return Err(invalid("field `stop` of `bash` goes with `shell`".to_owned()));
             }
-            if command.len() > LONGEST_COMMAND {
-                let line = format!("field `command` of `bash` has {} bytes", command.len());
-                return Err(invalid(line).hint("write a script to a file and run that"));
-            }
+            command_line("bash", &command)?;
             let limit = timeout_ms.map_or(USUAL_LIMIT, Duration::from_millis);
             Ok(BashCall::Start { command, limit })
         }
@@ -287,6 +320,22 @@ fn bash(arguments: BashArguments) -> Result<BashCall, Refusal> {
                 .hint("command starts one; shell waits for one that is still running"))
         }
     }
+}
+
+fn exec(arguments: ExecArguments) -> Result<ExecCall, Refusal> {
+    let ExecArguments { command, time_limit_ms, no_wait } = arguments;
+    command_line("exec", &command)?;
+    let limit = time_limit_ms.map_or(stead_place::TIME_LIMIT, Duration::from_millis);
+    Ok(ExecCall { command, limit, waits: no_wait != Some(true) })
+}
+
+fn command_line(tool: &str, command: &str) -> Result<(), Refusal> {
+    no_nul(tool, "command", command)?;
+    if command.len() > LONGEST_COMMAND {
+        let line = format!("field `command` of `{tool}` has {} bytes", command.len());
+        return Err(invalid(line).hint("write a script to a file and run that"));
+    }
+    Ok(())
 }
 
 fn tasks(arguments: TaskWriteArguments) -> Result<SessionTool, Refusal> {

@@ -5,6 +5,7 @@ mod authority;
 mod bash;
 mod catalogue;
 mod edit;
+mod exec;
 mod list;
 mod output;
 mod read;
@@ -16,6 +17,6 @@ mod write;
 
 pub use arguments::{EditArguments, ListArguments, ReadArguments, SearchArguments, WriteArguments};
 pub(crate) use authority::display;
-pub use catalogue::{BashCall, Tool, ToolCallParsed, catalogue};
+pub use catalogue::{BashCall, ExecCall, Tool, ToolCallParsed, catalogue};
 pub(crate) use run::{Stopped, Tools, ask, unexpected};
 pub use shells::{LONGEST_LIMIT, USUAL_LIMIT, YIELD_AFTER};

@@ -96,6 +96,8 @@ impl Tools {
                 blocking(move || edit::edit(&authority, &found, &call)).await?
             }
             ToolCallParsed::Bash(call) => self.bash(call).await?,
+            ToolCallParsed::Exec(call) => self.exec(call).await?,
+            ToolCallParsed::Release => self.release().await?,
             // `run` has taken those.
             ToolCallParsed::Session(tool) => return Err(misplaced(&tool).into()),
         };

@@ -259,7 +259,11 @@ fn start(spawners: &Spawners, command: &Command) -> Result<Run, SpawnError> {
 
 /// How a command ended, in words that say no more than is known.
 pub(super) fn describe(ended: &Ended) -> String {
-    match ended.how {
+    of_how(ended.how)
+}
+
+pub(super) fn of_how(how: How) -> String {
+    match how {
         How::Exited(code) => format!("exit status {code}"),
         How::Signalled(signal) => format!("ended by signal {signal}"),
         How::TimedOut => "timed out and ended, with all its processes".to_owned(),

@@ -9,7 +9,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use stead_agent::{Ask, Asked, Driver as _, Entry, Loop, Port, SessionTool, Told, Turn, TurnEnd};
+use stead_agent::{
+    Ask, Asked, Driver as _, Entry, Execution, Loop, Port, SessionTool, Told, Turn, TurnEnd,
+};
+use stead_core::bound::Bound;
 use stead_core::event::{MailKind, Sender};
 use stead_core::id::{CallId, RootId, SessionId, SlotName, TurnId};
 use stead_core::layout::{AbsoluteDir, Access, Root, RootIdentity};
@@ -18,6 +21,7 @@ use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_files::Lock;
 use stead_model::{Message, Model, ModelError, Reply, Request, ToolCall, ToolResult};
+use stead_place::{Host, PortRange, Which};
 use stead_process::Spawners;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -40,6 +44,8 @@ pub(crate) struct World {
     spawners: Arc<Spawners>,
     runs: Arc<Lock>,
     state: Arc<Mutex<State>>,
+    /// How many runs there may be in places at once.
+    pub(crate) bound: u32,
 }
 
 impl World {
@@ -57,7 +63,20 @@ impl World {
         };
         let lock = Lock::try_exclusive(&folder.path().join("runs.lock"), "runs");
         let runs = Arc::new(lock.unwrap().unwrap());
-        Self { folder, spawners, runs, state: Arc::new(Mutex::new(state)) }
+        Self { folder, spawners, runs, state: Arc::new(Mutex::new(state)), bound: 4 }
+    }
+
+    /// A folder beside `app`.
+    pub(crate) fn beside(&self, name: &str) -> PathBuf {
+        let folder = self.folder.path().canonicalize().unwrap().join(name);
+        std::fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    /// The places of the world.
+    pub(crate) fn host(&self) -> Host {
+        let folder = self.folder.path().canonicalize().unwrap();
+        Host::new(&folder.join("host"), &folder.join("short"), 0, PortRange::default())
     }
 
     pub(crate) fn app(&self) -> PathBuf {
@@ -94,10 +113,17 @@ impl World {
             directory: AbsoluteDir::new(directory).unwrap(),
             roots: vec![root],
             originals: Vec::new(),
-            environment,
             logs: self.folder.path().canonicalize().unwrap().join("logs"),
             spawners: self.spawners.clone(),
             runs: self.runs.clone(),
+            exec: Arc::new(Execution {
+                host: self.host(),
+                bound: Bound { runs: self.bound, reserved: 0 },
+                keeper: (env!("CARGO_BIN_EXE_stead-agent-keeper").into(), Vec::new()),
+                client: environment.clone(),
+                socket: "/nowhere.sock".into(),
+            }),
+            environment,
             port: Port::new(id, sender),
             cancel: CancellationToken::new(),
         }
@@ -131,6 +157,15 @@ impl World {
         .await;
         assert_eq!((end.result.as_str(), end.reason), ("done", None));
         results(&self.state().entries).split_off(before)
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        let host = self.host();
+        for listed in host.list().unwrap_or_default() {
+            let _ = host.release(&Which::Named(listed.id));
+        }
     }
 }
 

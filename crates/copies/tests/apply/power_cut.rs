@@ -93,7 +93,6 @@ fn applies_on_the_watched_disk() {
     task(&world.copy);
     many(&world.copy, "new");
     let apply = world.ready().unwrap();
-    // Only this disk: another that hangs must not hold it up.
     rustix::fs::syncfs(fs::File::open(&place).unwrap()).unwrap();
     say("ready");
     let Outcome::Written(written) = apply.write() else { panic!("not written") };

@@ -6,6 +6,7 @@ use stead_core::event::Outcome;
 use stead_core::id::{Digest, SlotName, TaskId};
 use stead_core::layout::{AbsoluteDir, Access};
 use stead_core::path::AgentPath;
+use stead_files::RelPath;
 
 /// A task with an agent of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -112,8 +113,8 @@ pub struct ReviewResponse {
 /// One eligible change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChangeView {
-    /// Where, as people see it.
-    pub path: String,
+    /// Where, below the root: text, or the digits of its bytes where they are no UTF-8.
+    pub path: RelPath,
     /// What becomes of it, in one line.
     pub what: String,
 }

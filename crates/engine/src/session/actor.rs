@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use stead_agent::{Asked, TurnEnd};
+use stead_core::bound::Bound;
 use stead_core::id::{PermissionId, SessionId, Timestamp, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::permission::Answer;
@@ -13,6 +15,7 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, State};
 use stead_files::Lock;
 use stead_git::Git;
+use stead_place::Host;
 use stead_process::Spawners;
 use stead_store::{Reader, Store, StoreError};
 use tokio::sync::{broadcast, mpsc, oneshot};
@@ -47,6 +50,14 @@ pub(crate) struct Shared {
     pub(crate) store: Store,
     pub(crate) spawners: Arc<Spawners>,
     pub(crate) runs: Arc<Lock>,
+    /// The places of this host.
+    pub(crate) host: Host,
+    /// How many runs there may be in them at once.
+    pub(crate) bound: Bound,
+    /// The program and arguments that become the keeper of one run.
+    pub(crate) keeper: (PathBuf, Vec<OsString>),
+    /// The engine's own environment, in which Git is found and called.
+    pub(crate) environment: BTreeMap<OsString, OsString>,
     pub(crate) registry: Registry,
     pub(crate) drivers: Drivers,
     pub(crate) doors: Doors,
@@ -57,7 +68,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// Git, as it is found now: it may be installed while an engine runs.
     pub(crate) fn git(&self) -> Result<Git, Refusal> {
-        Git::find(&std::env::vars_os().collect()).map_err(|e| {
+        Git::find(&self.environment).map_err(|e| {
             Refusal::new(RefusalKind::Failed, e.to_string()).hint("install git, or mend PATH")
         })
     }

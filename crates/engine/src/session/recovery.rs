@@ -65,7 +65,9 @@ impl Actor {
         }
         let shared = self.shared.clone();
         let cleared = tokio::task::spawn_blocking(move || {
-            finished.iter().for_each(|(header, _)| applies::done_with(&shared.copies, header));
+            for (header, _) in &finished {
+                applies::done_with(&shared.copies, header);
+            }
         });
         let _ = cleared.await;
         Ok(())

@@ -2,7 +2,8 @@
 
 use std::time::Instant;
 
-use stead_agent::{Port, Turn, TurnEnd};
+use stead_agent::{Execution, Port, Turn, TurnEnd};
+use stead_core::env::XDG_STATE_HOME;
 use stead_core::event::Outcome;
 use stead_core::id::{Timestamp, TurnId};
 use stead_core::path::AgentPath;
@@ -214,6 +215,18 @@ impl TurnFacts {
             )?;
         let identity = Identity { agent: &self.agent, path: &self.path, socket: &socket };
         let environment = place.environment(&self.environment, identity);
+        let mut client = self.environment;
+        if let Some(state) = self.shared.home.state_home() {
+            // `stead exec` inside a run must count against the same bound.
+            client.insert(XDG_STATE_HOME.into(), state.into());
+        }
+        let exec = Execution {
+            host: self.shared.host.clone(),
+            bound: self.shared.bound,
+            keeper: self.shared.keeper.clone(),
+            client,
+            socket: socket.clone(),
+        };
         let turn = Turn {
             logs: self
                 .shared
@@ -232,6 +245,7 @@ impl TurnFacts {
             environment,
             spawners: self.shared.spawners.clone(),
             runs: self.shared.runs.clone(),
+            exec: std::sync::Arc::new(exec),
             port: self.port,
             cancel: self.cancel,
         };

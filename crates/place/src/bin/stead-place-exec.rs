@@ -39,7 +39,7 @@ fn main() -> ExitCode {
             ExitCode::from(match error {
                 ExecError::NoPlace(_) => 71,
                 ExecError::NoRoom(_) | ExecError::OwnRoom(_) => 72,
-                ExecError::GaveUp { .. } => 73,
+                ExecError::GaveUp { .. } | ExecError::Cancelled => 73,
                 ExecError::NoPorts(_) => 74,
                 ExecError::Releasing { .. } => 75,
                 ExecError::AllReserved { .. } | ExecError::Host(_) => 77,
@@ -68,6 +68,7 @@ fn run(order: Order) -> Result<u8, ExecError> {
             .map_or(Patience::Refuse, |limit| Patience::Wait(Duration::from_millis(limit))),
         command: &order.command.join(" "),
         session: None,
+        cancel: None,
     };
     let entered = host.enter(&top_of(&order.directory)?, &ask, &mut |notice| match notice {
         Notice::Stale(hold) => tell(&format_args!("stale {}", hold.id)),

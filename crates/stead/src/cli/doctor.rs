@@ -91,7 +91,7 @@ fn text(findings: &[Finding]) -> String {
     text.push_str(&format!("\n{verdict}\n"));
     if findings.iter().any(|finding| finding.line == store::NOTHING) {
         text.push_str(
-            "first: stead run --in-place --agent playbook:FILE \"MESSAGE\"  \
+            "first: stead demo, or stead run --agent playbook:FILE \"MESSAGE\"  \
              (`stead help run` shows a small playbook)\n",
         );
     }

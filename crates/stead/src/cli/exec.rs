@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use clap::Args;
 use stead_core::bound::Bound;
-use stead_core::settings::Settings;
-use stead_engine::read_settings;
+use stead_engine::{bound_here, read_settings};
 use stead_place::{
     Ask, Entered, ExecError, GRACE, Hold, LONGEST_WAIT, NoPlace, Notice, Patience, Request, Room,
     Run, TIME_LIMIT, top_of,
@@ -63,11 +62,6 @@ pub(crate) fn keep(_arguments: &KeepArguments) -> Exit {
     Exit::DONE
 }
 
-/// The bound of this host, as the person set it.
-fn bound(settings: &Settings) -> Bound {
-    settings.runs.on(std::thread::available_parallelism().map_or(1, std::num::NonZero::get))
-}
-
 /// Runs the command and passes on what it says and how it ends.
 pub(crate) fn exec(arguments: &ExecArguments) -> Done {
     let context = Context::new()?;
@@ -78,7 +72,7 @@ pub(crate) fn exec(arguments: &ExecArguments) -> Done {
             return Ok(Exit(77));
         }
     };
-    let bound = bound(&settings);
+    let bound = bound_here(&settings);
     Ok(enter(&context, arguments, bound).unwrap_or_else(|error| refuse(&error)))
 }
 
@@ -99,6 +93,7 @@ fn enter(context: &Context, arguments: &ExecArguments, bound: Bound) -> Result<E
         },
         command: &clean::brief(&command.join(" "), 200),
         session: None,
+        cancel: None,
     };
     let work = directory.canonicalize().map_err(|_| gone(&directory))?;
     match host.enter(&top, &ask, &mut tell)? {

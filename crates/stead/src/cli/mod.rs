@@ -2,6 +2,7 @@
 
 mod apply;
 mod completions;
+mod demo;
 mod discard;
 mod doctor;
 mod exec;
@@ -26,4 +27,4 @@ mod task;
 mod tree;
 mod welcome;
 
-pub(crate) use program::{Cli, SPAWNER, run};
+pub(crate) use program::{Cli, KEEPER, SPAWNER, run};

@@ -5,14 +5,17 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use super::{
-    completions, doctor, exec, gc, log, mode, paths, permit, places, reference, release, roots,
-    run as running, send, serve, sessions, stop, task, tree, welcome,
+    completions, demo, doctor, exec, gc, log, mode, paths, permit, places, reference, release,
+    roots, run as running, send, serve, sessions, stop, task, tree, welcome,
 };
 use crate::exit::{Done, Failure, TABLE};
 use crate::output::{say, say_refusal};
 
 /// The hidden first argument that makes this process the engine's spawner; it never reaches clap.
 pub(crate) const SPAWNER: &str = "spawner";
+
+/// The hidden verb that makes this process the keeper of one run.
+pub(crate) const KEEPER: &str = "keep";
 
 /// Run a team of coding agents on your own machine.
 ///
@@ -27,6 +30,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
+    Demo(demo::DemoArguments),
     Run(running::RunArguments),
     Tree(tree::TreeArguments),
     Log(log::LogArguments),
@@ -97,6 +101,7 @@ pub(crate) fn run() -> ExitCode {
 fn dispatch(cli: Cli) -> Done {
     match cli.verb {
         None => welcome::welcome(),
+        Some(Verb::Demo(arguments)) => demo::demo(&arguments),
         Some(Verb::Run(arguments)) => running::run(arguments),
         Some(Verb::Tree(arguments)) => tree::tree(&arguments),
         Some(Verb::Log(arguments)) => log::log(&arguments),

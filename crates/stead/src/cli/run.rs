@@ -178,7 +178,7 @@ impl Watching {
             Self::Plain => Face::plain(),
             Self::Live => Face::live()?,
         };
-        watch(Start { context, client, session, after, face }).await
+        watch(Start { context, client, session, after, face, outlives: true }).await
     }
 }
 
@@ -281,7 +281,8 @@ fn new_session(
 /// What runs the agents. Without one it says what it looked for and what works.
 fn driver(context: &Context, agent: Option<&str>) -> Result<DriverParams, Refusal> {
     let works = "a playbook works now: stead run --agent playbook:FILE \"MESSAGE\" \
-                 (`stead help run` shows a small one, docs/playbook.md tells more)";
+                 (`stead help run` shows a small one, docs/playbook.md tells more), and `stead demo` \
+                 needs none";
     if let Some(file) = agent.and_then(|agent| agent.strip_prefix("playbook:")) {
         return playbook(file);
     }

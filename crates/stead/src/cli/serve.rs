@@ -10,7 +10,7 @@ use stead_engine::{BUILD, Greeting, Options, find_running};
 use stead_process::ProcessIdentity;
 use tracing_subscriber::EnvFilter;
 
-use super::program::SPAWNER;
+use super::program::{KEEPER, SPAWNER};
 use crate::context::{Context, block_on, own_program};
 use crate::exit::{Done, Exit};
 use crate::output::say;
@@ -54,8 +54,11 @@ pub(crate) fn serve(arguments: &ServeArguments) -> Done {
             .with_writer(std::io::stderr)
             .init();
     }
-    let spawner = (own_program()?, vec![SPAWNER.into()]);
-    let options = Options { home: context.home, spawner, build: BUILD.to_owned() };
+    let program = own_program()?;
+    let spawner = (program.clone(), vec![SPAWNER.into()]);
+    let keeper = (program, vec![KEEPER.into()]);
+    let Context { home, variables: environment, .. } = context;
+    let options = Options { home, spawner, keeper, environment, build: BUILD.to_owned() };
     let served = stead_engine::serve(options, || {
         if greet {
             tell(&Greeting::Ready);
@@ -96,27 +99,32 @@ fn filter(context: &Context) -> EnvFilter {
 
 fn stop(context: &Context) -> Done {
     block_on(async {
-        let Some(client) = find_running(&context.home).await else {
-            say("no engine serves this home");
-            return Ok(Exit::DONE);
-        };
-        // Its home is free only when the process is gone: it gives up the lock last.
-        let process = ProcessIdentity::of(client.engine().await?.pid).ok();
-        let engine = client.stop().await?;
-        let deadline = Instant::now() + PATIENCE;
-        let is_there = || process.as_ref().is_some_and(ProcessIdentity::is_alive);
-        while client.is_listening().await || is_there() {
-            if Instant::now() > deadline {
-                return Err(Refusal::new(
-                    RefusalKind::Unavailable,
-                    format!("the engine, process {}, does not end", engine.pid),
-                )
-                .hint(format!("`kill {}` ends it; nothing that is stored is lost", engine.pid))
-                .into());
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        match end_engine(context).await? {
+            None => say("no engine serves this home"),
+            Some(pid) => say(format_args!("the engine, process {pid}, has ended")),
         }
-        say(format_args!("the engine, process {}, has ended", engine.pid));
         Ok(Exit::DONE)
     })
+}
+
+/// Ends the engine of the home and waits until its process is gone; gives its number, or none when
+/// no engine serves the home.
+pub(super) async fn end_engine(context: &Context) -> Result<Option<u32>, Refusal> {
+    let Some(client) = find_running(&context.home).await else { return Ok(None) };
+    // Its home is free only when the process is gone: it gives up the lock last.
+    let process = ProcessIdentity::of(client.engine().await?.pid).ok();
+    let engine = client.stop().await?;
+    let deadline = Instant::now() + PATIENCE;
+    let is_there = || process.as_ref().is_some_and(ProcessIdentity::is_alive);
+    while client.is_listening().await || is_there() {
+        if Instant::now() > deadline {
+            return Err(Refusal::new(
+                RefusalKind::Unavailable,
+                format!("the engine, process {}, does not end", engine.pid),
+            )
+            .hint(format!("`kill {}` ends it; nothing that is stored is lost", engine.pid)));
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(Some(engine.pid))
 }

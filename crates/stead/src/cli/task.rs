@@ -136,25 +136,20 @@ impl CopyOf {
         }
         let list = client.tasks(session).await?;
         let Some(own) = list.delegated.into_iter().find(|own| own.task == task) else {
-            return Err(match list.tasks.iter().any(|known| known.id == task) {
-                true => Refusal::new(
-                    RefusalKind::NotFound,
-                    format!("task {task} has no copies of its own"),
-                ),
-                false => unknown(task),
-            });
+            let line = format!("task {task} has no copies of its own");
+            let is_known = list.tasks.iter().any(|known| known.id == task);
+            let refusal = || Refusal::new(RefusalKind::NotFound, line);
+            return Err(if is_known { refusal() } else { unknown(task) });
         };
         let mut written = own.slots.iter().filter(|slot| slot.access == Access::Write);
-        match (written.next(), written.next()) {
-            (Some(only), None) => Ok((task, only.slot.clone())),
-            _ => {
-                let names: Vec<&str> = own.slots.iter().map(|slot| slot.slot.as_str()).collect();
-                Err(Refusal::new(
-                    RefusalKind::InvalidArgument,
-                    format!("which copy of task {task} is meant?"),
-                )
-                .hint(format!("its slots are {}", names.join(", "))))
-            }
+        if let (Some(only), None) = (written.next(), written.next()) {
+            return Ok((task, only.slot.clone()));
         }
+        let names: Vec<&str> = own.slots.iter().map(|slot| slot.slot.as_str()).collect();
+        Err(Refusal::new(
+            RefusalKind::InvalidArgument,
+            format!("which copy of task {task} is meant?"),
+        )
+        .hint(format!("its slots are {}", names.join(", "))))
     }
 }

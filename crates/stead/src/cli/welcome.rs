@@ -3,10 +3,11 @@
 use crate::exit::{Done, Exit};
 use crate::output::{answer, style, styled};
 
-const LINES: [(&str, &str); 4] = [
-    ("run", "stead run --in-place --agent playbook:FILE \"MESSAGE\""),
+const LINES: [(&str, &str); 5] = [
+    ("demo", "stead demo, the whole story on a small project, in a minute"),
+    ("run", "stead run --agent playbook:FILE \"MESSAGE\", then stead task review 1"),
     ("doctor", "stead doctor, for what is held, what is wrong and what helps"),
-    ("guide", "README.md and docs/playbook.md, beside stead's source"),
+    ("guide", "README.md and docs/guide.md, beside stead's source"),
     ("help", "stead help, and `stead help run` for one command"),
 ];
 
@@ -17,10 +18,10 @@ pub(crate) fn welcome() -> Done {
 }
 
 fn text() -> String {
-    let mut text = "stead runs a team of coding agents on your own machine.\n".to_owned();
+    let mut text = String::new();
     for (name, what) in LINES {
         let name = styled(style::BOLD, format_args!("{name:<7}"));
-        text.push_str(&format!("  {name} {what}\n"));
+        text.push_str(&format!("{name} {what}\n"));
     }
     text
 }

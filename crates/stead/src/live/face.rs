@@ -12,7 +12,7 @@ use super::view::{Frame, view};
 use crate::clean;
 use crate::exit::Failure;
 use crate::output::{answer_json, is_coloured, say, style, styled};
-use crate::render::Teller;
+use crate::render::{Said, Teller};
 
 /// What stays above the live tree when it has happened.
 const LASTING: [&str; 5] =
@@ -28,6 +28,7 @@ pub(crate) struct Face {
 enum Way {
     Live { screen: Screen, above: Vec<String>, dirty: bool, drawn: i64, notice: Option<String> },
     Plain,
+    Brief,
     Json,
 }
 
@@ -35,6 +36,11 @@ impl Face {
     /// A line an event, to standard error.
     pub(crate) fn plain() -> Self {
         Self::new(Way::Plain)
+    }
+
+    /// A line for each event that a live tree would leave above itself, to standard error.
+    pub(crate) fn brief() -> Self {
+        Self::new(Way::Brief)
     }
 
     /// A JSON object an event, to standard output.
@@ -51,7 +57,7 @@ impl Face {
 
     fn new(way: Way) -> Self {
         let teller = match way {
-            Way::Live { .. } => Teller::terse(),
+            Way::Live { .. } | Way::Brief => Teller::terse(),
             Way::Plain | Way::Json => Teller::default(),
         };
         Self { way, teller, began: now() }
@@ -77,14 +83,15 @@ impl Face {
                 }
                 Ok(())
             }
+            Way::Brief => {
+                if let Some(said) = lasting(&mut self.teller, &event) {
+                    say(said.line());
+                }
+                Ok(())
+            }
             Way::Live { above, dirty, .. } => {
                 *dirty = true;
-                let said = self.teller.tell(&event);
-                // What /root says at last is the answer, and comes whole at the end.
-                if let Some(said) = said
-                    && LASTING.contains(&event.kind.as_str())
-                    && !(event.kind == "turn-settled" && said.who == "/root")
-                {
+                if let Some(said) = lasting(&mut self.teller, &event) {
                     above.push(clipped(&said.line(), &said.plain()));
                 }
                 Ok(())
@@ -99,7 +106,7 @@ impl Face {
                 above.push(styled(style::ASK, clean::line(text)));
                 *dirty = true;
             }
-            Way::Plain | Way::Json => say(clean::line(text)),
+            Way::Plain | Way::Brief | Way::Json => say(clean::line(text)),
         }
     }
 
@@ -110,8 +117,8 @@ impl Face {
                 *notice = text.map(str::to_owned);
                 *dirty = true;
             }
-            (Way::Plain | Way::Json, Some(text)) => say(clean::line(text)),
-            (Way::Plain | Way::Json, None) => {}
+            (Way::Plain | Way::Brief | Way::Json, Some(text)) => say(clean::line(text)),
+            (Way::Plain | Way::Brief | Way::Json, None) => {}
         }
     }
 
@@ -122,8 +129,9 @@ impl Face {
         }
     }
 
-    /// Draws what changed, and the clock once a second.
-    pub(super) fn draw(&mut self, fold: &Fold) -> Result<(), Failure> {
+    /// Draws what changed, and the clock once a second. `outlives`: whether the agents go on when
+    /// the person leaves.
+    pub(super) fn draw(&mut self, fold: &Fold, outlives: bool) -> Result<(), Failure> {
         let began = self.began;
         let Way::Live { screen, above, dirty, drawn, notice } = &mut self.way else {
             return Ok(());
@@ -134,8 +142,14 @@ impl Face {
         }
         let (width, height) = Screen::size();
         // The last column is left free: some terminals wrap as soon as it is written.
-        let frame =
-            Frame { width: width - 1, height: height - 1, now, began, notice: notice.as_deref() };
+        let frame = Frame {
+            width: width - 1,
+            height: height - 1,
+            now,
+            began,
+            notice: notice.as_deref(),
+            outlives,
+        };
         screen.draw(above, &view(fold, &frame))?;
         above.clear();
         (*dirty, *drawn) = (false, now.0 / 1000);
@@ -160,6 +174,14 @@ impl Face {
             let _ = screen.draw(above, &[]);
         }
     }
+}
+
+/// What an event is told as, if it stays when it has happened. What /root says at last is the
+/// answer, and comes whole at the end.
+fn lasting(teller: &mut Teller, event: &EventNotification) -> Option<Said> {
+    let said = teller.tell(event)?;
+    let is_answer = event.kind == "turn-settled" && said.who == "/root";
+    (LASTING.contains(&event.kind.as_str()) && !is_answer).then_some(said)
 }
 
 /// A line that stays is cut to the terminal too, with its colours only if it fits.

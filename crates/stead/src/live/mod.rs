@@ -11,4 +11,4 @@ mod watch;
 
 pub(crate) use face::Face;
 pub(crate) use follow::{Follower, Step};
-pub(crate) use watch::{Start, watch};
+pub(crate) use watch::{Followed, Left, Start, follow, watch};

@@ -27,6 +27,8 @@ pub(super) struct Frame<'a> {
     pub(super) began: Timestamp,
     /// A line for the person about what was just pressed.
     pub(super) notice: Option<&'a str>,
+    /// Whether the agents go on when the person leaves.
+    pub(super) outlives: bool,
 }
 
 /// Draws the view: the agents, what waits for the person, what can be pressed.
@@ -62,8 +64,9 @@ pub(super) fn view(fold: &Fold, frame: &Frame<'_>) -> Vec<Row> {
 fn foot(fold: &Fold, frame: &Frame<'_>) -> String {
     let name = fold.label.clone().unwrap_or_else(|| fold.session.to_string());
     let working = fold.at_work().len();
+    let leaving = if frame.outlives { "Ctrl-C leaves, twice stops" } else { "Ctrl-C ends it all" };
     format!(
-        "{} · {working} at work · Ctrl-C leaves, twice stops · session {}",
+        "{} · {working} at work · {leaving} · session {}",
         render::lasting(frame.now.0 - frame.began.0),
         clean::brief(&name, 40),
     )

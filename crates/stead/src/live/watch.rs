@@ -40,6 +40,18 @@ pub(crate) struct Start<'a> {
     pub(crate) after: Position,
     /// How.
     pub(crate) face: Face,
+    /// Whether agents may go on without the person: then the first Ctrl-C only offers to leave.
+    pub(crate) outlives: bool,
+}
+
+/// What is known when nobody is followed any more.
+pub(crate) struct Followed {
+    /// How following ended.
+    pub(crate) left: Left,
+    /// The client of the engine that served the session last.
+    pub(crate) client: Client,
+    /// The session as it was then.
+    pub(super) fold: Fold,
 }
 
 /// How following ended.
@@ -55,7 +67,14 @@ pub(crate) enum Left {
 
 /// Follows a session to its end, tells how it ended, and gives the exit status.
 pub(crate) async fn watch(start: Start<'_>) -> Done {
-    let Start { context, mut client, session, after, face } = start;
+    let (context, session, json) = (start.context, start.session.clone(), start.face.is_json());
+    let Followed { left, client, fold } = follow(start).await?;
+    ending(Ending { context, client, session, fold, left, json }).await
+}
+
+/// Follows a session to its end, or until the person leaves.
+pub(crate) async fn follow(start: Start<'_>) -> Result<Followed, Failure> {
+    let Start { context, mut client, session, after, face, outlives } = start;
     let (tree, tasks) = ask(context, &mut client, |client| {
         let session = session.clone();
         async move { Ok((client.tree(&session).await?, client.tasks(&session).await?)) }
@@ -64,22 +83,21 @@ pub(crate) async fn watch(start: Start<'_>) -> Done {
     let fold = Fold::new(&tree, &tasks);
     let params = EventsParams { after, follow: true, attached: face.is_live() };
     let follower = Follower::new(context, client, session.clone(), params);
-    let json = face.is_json();
     let mut watch = Watch {
         follower,
         session,
         fold,
         face,
+        outlives,
         caught_up: false,
         leaving: None,
         stopping: None,
         shown: None,
     };
     let left = watch.until_left().await;
-    let Watch { follower, session, fold, face, .. } = watch;
+    let Watch { follower, fold, face, .. } = watch;
     face.close();
-    let client = follower.client;
-    ending(Ending { context, client, session, fold, left: left?, json }).await
+    Ok(Followed { left: left?, client: follower.client, fold })
 }
 
 struct Watch<'a> {
@@ -87,6 +105,7 @@ struct Watch<'a> {
     session: SessionId,
     fold: Fold,
     face: Face,
+    outlives: bool,
     /// Whether all that was stored has been seen: before that nobody knows who is at work.
     caught_up: bool,
     leaving: Option<Instant>,
@@ -192,7 +211,7 @@ impl Watch<'_> {
 
     /// Ctrl-C: the first leaves after a moment, the second stops all turns, the third leaves now.
     async fn interrupt(&mut self) -> Result<Option<Left>, Failure> {
-        if self.stopping.is_some() {
+        if self.stopping.is_some() || !self.outlives {
             return Ok(Some(Left::Leaving(Exit::INTERRUPTED)));
         }
         if self.leaving.take().is_none() {
@@ -219,7 +238,7 @@ impl Watch<'_> {
     }
 
     fn show(&mut self) -> Result<(), Failure> {
-        self.face.draw(&self.fold)?;
+        self.face.draw(&self.fold, self.outlives)?;
         let first = self.fold.permissions.keys().next().copied();
         if self.shown.map(|(id, _)| id) != first {
             self.shown = first.map(|id| (id, Instant::now()));

@@ -246,15 +246,16 @@ fn told_world(event: &WorldEvent) -> Option<(String, Weight)> {
             );
             (what, Weight::Step)
         }
-        WorldEvent::TasksNumbered { .. } => return None,
         WorldEvent::ModeSet { mode: set, plan_ceiling } => {
             let plan = if *plan_ceiling { ", planning only" } else { "" };
             (format!("mode {}{plan}", mode(*set)), Weight::Mark)
         }
         WorldEvent::Granted { .. } => ("the same is allowed from now on".to_owned(), Weight::Step),
         // Its agent's being there tells this.
-        WorldEvent::TaskReserved { .. } | WorldEvent::TaskRefused { .. } => return None,
-        WorldEvent::TaskSettled { .. } => return None,
+        WorldEvent::TasksNumbered { .. }
+        | WorldEvent::TaskReserved { .. }
+        | WorldEvent::TaskRefused { .. }
+        | WorldEvent::TaskSettled { .. } => return None,
         WorldEvent::TaskAdmitted { copies, .. } if copies.is_empty() => return None,
         WorldEvent::TaskAdmitted { task, copies, notes } => {
             let slots: Vec<_> = copies.iter().map(|copy| copy.slot.as_str()).collect();

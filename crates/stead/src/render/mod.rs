@@ -9,7 +9,7 @@ mod tree;
 mod words;
 
 pub(crate) use copies::{cut_short, review, slots};
-pub(crate) use event::{Teller, decoded};
+pub(crate) use event::{Said, Teller, decoded};
 pub(crate) use lists::{permissions, sessions, task, tasks};
 pub(crate) use moments::{clock, lasting, moment};
 pub(crate) use reply::about;

@@ -1,6 +1,8 @@
 //! A client of the real program's engine, for tests.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod copies;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;

@@ -27,7 +27,7 @@ pub(super) fn refusal(error: &ExecError) -> (Exit, Refusal) {
             RefusalKind::NoRoom,
             "run it in the place of the outer run, or after it: waiting would be for ever",
         ),
-        ExecError::GaveUp { .. } => (
+        ExecError::GaveUp { .. } | ExecError::Cancelled => (
             73,
             RefusalKind::NoRoom,
             "`--wait-limit DURATION` waits longer; `stead places` shows all",

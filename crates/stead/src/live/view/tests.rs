@@ -57,7 +57,7 @@ fn fold() -> Fold {
 
 fn drawn(fold: &Fold, width: usize, height: usize, notice: Option<&str>) -> String {
     let (now, began) = (Timestamp(68_000), Timestamp(0));
-    let rows = view(fold, &Frame { width, height, now, began, notice });
+    let rows = view(fold, &Frame { width, height, now, began, notice, outlives: true });
     assert!(rows.len() <= height);
     let mut text = String::new();
     for row in rows {
