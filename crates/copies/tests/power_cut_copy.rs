@@ -83,7 +83,7 @@ fn say(word: &str) {
 fn originals(kit: &Kit) -> (PathBuf, PathBuf) {
     let app = kit.repository("app");
     for number in 0..20 {
-        write(&app.join(format!("many/{number}")), &format!("file {number}\n").repeat(100));
+        write(&app.join(format!("many/{number}")), format!("file {number}\n").repeat(100));
     }
     kit.commit_all(&app, "many");
     write(&app.join("a.txt"), "changed\n");

@@ -265,12 +265,11 @@ fn known(kind: Kind) -> Known {
     let (mut phase, mut stretch) = (Phase::Run, 0);
     let mut passes = Vec::new();
     for line in fs::read_to_string(&record).unwrap().lines() {
-        match Phase::ALL.into_iter().find(|phase| phase.mark() == line) {
-            Some(next) => (phase, stretch) = (next, stretch + 1),
-            None => {
-                let (number, step) = (passes.len() + 1, line.to_owned());
-                passes.push(Pass { number, phase, stretch, step });
-            }
+        if let Some(next) = Phase::ALL.into_iter().find(|phase| phase.mark() == line) {
+            (phase, stretch) = (next, stretch + 1);
+        } else {
+            let (number, step) = (passes.len() + 1, line.to_owned());
+            passes.push(Pass { number, phase, stretch, step });
         }
     }
     Known { trees: trees.try_into().unwrap(), passes }

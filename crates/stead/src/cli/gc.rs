@@ -12,8 +12,8 @@ use crate::render::size;
 
 /// Empty the trash, and remove what nothing needs any more
 ///
-/// What has been in the trash for more than 30 days goes, and with it depots and bodies that
-/// nothing names, and what killed processes left half made. Nothing else removes any of it.
+/// What has been in the trash for more than 30 days goes, depots and bodies that nothing names, and
+/// what killed processes left half made. Nothing but this command empties the trash.
 #[derive(Debug, Args)]
 pub(crate) struct GcArguments {
     /// First move to the trash: copies that hold nothing but what was applied, and copies whose
