@@ -79,6 +79,8 @@ pub(super) fn make(root: &Path, shape: &Shape) -> Result<usize> {
     write(root, ".gitignore", b"node_modules/\ntarget/\n")?;
     for arguments in [
         &["init", "--quiet", "--initial-branch=main"][..],
+        // No commit starts another in the background.
+        &["config", "gc.auto", "0"],
         &["add", "--all"],
         &["commit", "--quiet", "--message=first"],
         &["gc", "--quiet"],
