@@ -30,7 +30,7 @@ mod staging;
 mod trash;
 mod withdraw;
 
-pub use admit::{Admitted, AdmittedSlot, MOST_ROOTS, Request, admit};
+pub use admit::{Admitted, AdmittedSlot, Request, admit};
 pub use apply::{
     Apply, ApplyRefused, ApplyRequest, Cause, Clash, Cleared, Conflict, Outcome, Written, checkout,
 };

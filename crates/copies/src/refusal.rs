@@ -192,7 +192,11 @@ impl fmt::Display for Obstruction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::RootCount(count) => {
-                write!(f, "a layout has 1 to {} roots, not {count}", crate::admit::MOST_ROOTS)
+                write!(
+                    f,
+                    "a layout has 1 to {} roots, not {count}",
+                    stead_core::delegated::MOST_ROOTS
+                )
             }
             Self::SlotTwice(slot) => write!(f, "the slot {slot} is there twice"),
             Self::NoPrimary(slot) => write!(f, "the primary {slot} is no slot of the layout"),

@@ -16,17 +16,8 @@ use std::process::Command;
 use serde_json::Value;
 use stead_testkit::World;
 
+use common::copies::RUNS;
 use common::world;
-
-const RUNS: &str = r#"
-[[agent]]
-path = "/root"
-[[agent.turn]]
-step = [
-  { call = { tool = "bash", as = "out", with = { command = "{{message}}" } } },
-  { say = "{{out}}" },
-]
-"#;
 
 fn run(world: &World, message: &str) -> String {
     fs::write(world.folder().join("p.toml"), RUNS).unwrap();

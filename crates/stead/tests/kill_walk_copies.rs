@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use common::copies::RUNS;
 use common::{check_told, client, follow, log, message, patient_client, runtime, start, world};
 use stead_core::delegated::ApplyOutcome;
 use stead_core::event::{Event, WorldEvent};
@@ -30,17 +31,6 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use stead_engine::Client;
 use stead_engine::api::{ApplyParams, CopyState, DiscardParams, EventNotification, ReviewParams};
 use stead_testkit::{World, within};
-
-/// `/root` runs its message as a command line, every turn.
-const RUNS: &str = r#"
-[[agent]]
-path = "/root"
-[[agent.turn]]
-step = [
-  { call = { tool = "bash", as = "out", with = { command = "{{message}}" } } },
-  { say = "{{out}}" },
-]
-"#;
 
 /// What is worked on, so that doing it twice is doing it once. It has every kind of change: a file
 /// that is written, one that goes with its folder, one that comes with its folder, a mode, a link.

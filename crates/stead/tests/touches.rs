@@ -18,6 +18,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use common::copies::RUNS;
 use common::world;
 use stead_testkit::World;
 
@@ -167,16 +168,6 @@ fn git(folder: &Path, arguments: &[&str]) {
         .status();
     assert!(done.unwrap().success(), "git {arguments:?}");
 }
-
-const RUNS: &str = r#"
-[[agent]]
-path = "/root"
-[[agent.turn]]
-step = [
-  { call = { tool = "bash", as = "out", with = { command = "{{message}}" } } },
-  { say = "{{out}}" },
-]
-"#;
 
 /// Run, exec, review, apply, discard, collect, ask.
 fn journey(world: &World, mut after: impl FnMut()) {

@@ -30,9 +30,6 @@ use crate::note::Note;
 use crate::refusal::{MakeError, Obstruction};
 use crate::staging::Staged;
 
-/// As many roots as a layout has at most.
-pub const MOST_ROOTS: usize = 64;
-
 /// What is to be copied, and for whom.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {

@@ -4,12 +4,13 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use stead_core::delegated::MOST_ROOTS;
 use stead_core::env;
 use stead_core::layout::Root;
 use stead_files::{FileIdentity, Kind, Stat};
 use stead_git::{Git, GitEntry, GitError, Index, Repository};
 
-use super::{MOST_ROOTS, Request};
+use super::Request;
 use crate::error::{CopyError, failed};
 use crate::home::Home;
 use crate::layout::Layout;
@@ -49,8 +50,8 @@ fn is_same(one: &Root, two: &Root) -> bool {
     of(one).zip(of(two)).is_some_and(|(one, two)| one.is_same(&two, true))
 }
 
-/// One root, with the home's real path: that it is the folder that was selected, canonical, and no place of stead's or the
-/// person's whole home.
+/// One root, with the home's real path: that it is the folder that was selected, canonical, and no
+/// place of stead's or the person's whole home.
 pub(super) fn check_place(home: &Home, git: &Git, root: &Root) -> Result<(), MakeError> {
     let directory = root.directory.as_path();
     let refuse = |why| Err(MakeError::refused(directory, why));

@@ -6,7 +6,7 @@ use super::command::{Decision, Outcomes, Planned};
 use super::decide::{control, conversation, done, world};
 use super::delegate;
 use super::state::State;
-use crate::delegated::{Admission, Delegated, FIRST_TASK};
+use crate::delegated::{Admission, Delegated, FIRST_TASK, MOST_ROOTS};
 use crate::event::{BranchEvent, DriverSpec, MailKind, Sender, SessionStarted, Stream, WorldEvent};
 use crate::id::{BodyRef, CallId, Position, RoleName, SessionId, TaskId, TurnId};
 use crate::layout::{AbsoluteDir, Placement, Root};
@@ -32,7 +32,7 @@ pub(super) fn start(
         )
         .hint(format!("`stead run --session {}` continues it", started.session)));
     }
-    if started.roots.is_empty() || started.roots.len() > 64 {
+    if !(1..=MOST_ROOTS).contains(&started.roots.len()) {
         return Err(Refusal::new(RefusalKind::InvalidArgument, "a session has 1 to 64 roots"));
     }
     if !(1..=64).contains(&started.capacity) {
