@@ -6,17 +6,18 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stead_core::id::RootId;
 use stead_core::step::{self, Moment};
-use stead_files::{Lock, TreeError, Watch, private_dir};
+use stead_files::{Lock, TreeError, Watch, private_dir, remove_tree_at};
 use stead_git::{Git, ObjectFormat, Repository};
 
 use crate::error::{CopyError, failed};
 use crate::home::Home;
+use crate::keep::sync_file_system;
 
 /// How often the source's object files are listed again because a repack moved them meanwhile.
 const ROUNDS: usize = 10;
@@ -25,8 +26,9 @@ const ROUNDS: usize = 10;
 const PATIENCE: Duration = Duration::from_mins(10);
 const NAP: Duration = Duration::from_millis(200);
 
-/// How a copied object file begins until it is whole; Git takes no notice of such names.
-const TEMPORARY: &str = "tmp_obj_stead";
+/// Where copied object files wait, beside the objects, until the disk has them: a name that a power
+/// cut left on half a file would be taken for the whole one ever after.
+const INCOMING: &str = "incoming";
 
 /// The depot of one root, whether it is there or not.
 pub(crate) struct Depot {
@@ -80,10 +82,13 @@ impl Depot {
         let _lock = self.lock("fill the depot", watch)?;
         self.prepare(source.object_format)?;
         step::pass("copies.depot", Moment::Before);
+        let incoming = self.folder.join(INCOMING);
+        remove_tree_at(&incoming)?;
         let folders = source.object_folders()?;
         for folder in std::iter::once(&folders.own).chain(&folders.borrowed) {
             self.fill_from(folder, watch)?;
         }
+        remove_tree_at(&incoming)?;
         step::pass("copies.depot", Moment::After);
         Ok(())
     }
@@ -115,15 +120,18 @@ impl Depot {
     fn fill_from(&self, folder: &Path, watch: Watch<'_>) -> Result<(), CopyError> {
         for _ in 0..ROUNDS {
             let mut is_whole = true;
+            let mut copied = Vec::new();
             for (bucket, object) in loose(folder)? {
-                is_whole &= self.take(&folder.join(&bucket).join(&object), &bucket, &object)?;
+                let from = folder.join(&bucket).join(&object);
+                is_whole &= self.take(&from, &bucket, &object, &mut copied)?;
                 if watch.is_cancelled() {
                     return Err(TreeError::Cancelled.into());
                 }
             }
             for pack in packs(folder)? {
-                is_whole &= self.take_pack(&folder.join("pack"), &pack)?;
+                is_whole &= self.take_pack(&folder.join("pack"), &pack, &mut copied)?;
             }
+            self.place(copied)?;
             if is_whole {
                 return Ok(());
             }
@@ -134,7 +142,12 @@ impl Depot {
 
     /// A pack counts as here when its index is, which comes last; a pack of the same name whose
     /// index is not here may be of other bytes than the source's and goes.
-    fn take_pack(&self, from: &Path, name: &str) -> Result<bool, CopyError> {
+    fn take_pack(
+        &self,
+        from: &Path,
+        name: &str,
+        copied: &mut Vec<Incoming>,
+    ) -> Result<bool, CopyError> {
         let here = self.objects().join("pack");
         if here.join(format!("{name}.idx")).exists() {
             return Ok(true);
@@ -147,9 +160,9 @@ impl Depot {
                 Err(error) => return Err(CopyError::system("remove", &half, error)),
             }
         }
-        let take = |ending: &str| {
+        let mut take = |ending: &str| {
             let file = format!("{name}.{ending}");
-            self.take(&from.join(&file), "pack", &file)
+            self.take(&from.join(&file), "pack", &file, copied)
         };
         if !take("pack")? {
             return Ok(false);
@@ -160,7 +173,13 @@ impl Depot {
     }
 
     /// Links or copies one file; whether it was there to be taken.
-    fn take(&self, from: &Path, bucket: &str, name: &str) -> Result<bool, CopyError> {
+    fn take(
+        &self,
+        from: &Path,
+        bucket: &str,
+        name: &str,
+        copied: &mut Vec<Incoming>,
+    ) -> Result<bool, CopyError> {
         let folder = self.objects().join(bucket);
         let to = folder.join(name);
         let mut linked = fs::hard_link(from, &to);
@@ -175,22 +194,33 @@ impl Depot {
             // Another device, a file system without links, a file that may not be linked.
             Err(_) => {}
         }
-        let temporary = folder.join(format!("{TEMPORARY}_{}", std::process::id()));
-        match copy_whole(from, &temporary, &to) {
-            Ok(()) => Ok(true),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            Err(error) => Err(CopyError::system("copy", from, error)),
+        let incoming = self.folder.join(INCOMING);
+        fs::create_dir_all(&incoming).map_err(failed("create", &incoming))?;
+        let at = incoming.join(copied.len().to_string());
+        match fs::copy(from, &at) {
+            Ok(_) => copied.push(Incoming { at, to }),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(CopyError::system("copy", from, error)),
         }
+        Ok(true)
+    }
+
+    /// Gives copied files their names, in the order in which they came, once the disk has them.
+    fn place(&self, copied: Vec<Incoming>) -> Result<(), CopyError> {
+        if copied.is_empty() {
+            return Ok(());
+        }
+        sync_file_system(&self.folder)?;
+        copied
+            .iter()
+            .try_for_each(|Incoming { at, to }| fs::rename(at, to).map_err(failed("rename to", to)))
     }
 }
 
-fn copy_whole(from: &Path, temporary: &Path, to: &Path) -> io::Result<()> {
-    match fs::remove_file(temporary) {
-        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    fs::copy(from, temporary)?;
-    fs::rename(temporary, to)
+/// A copied object file and where it belongs.
+struct Incoming {
+    at: PathBuf,
+    to: PathBuf,
 }
 
 /// Loose objects: the folder of two digits and the name of the rest.

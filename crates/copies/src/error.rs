@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use stead_core::id::{Digest, SlotName};
+use stead_core::id::{Digest, SlotName, TaskId};
 use stead_files::{FolderError, LockError, ManifestError, RelPath, TreeError};
 use stead_git::GitError;
 use stead_store::StoreError;
@@ -79,6 +79,12 @@ pub enum CopyError {
         /// Why.
         reason: String,
     },
+    /// The machine stopped, or the disk failed, before a task's copies were on it.
+    #[error("the copies of task {task} were cut off: the machine stopped before the disk had them")]
+    CutOff {
+        /// The task.
+        task: TaskId,
+    },
     /// Somebody holds a lock that had to be waited for too long.
     #[error("{} is locked by {holder}", path.display())]
     Busy {
@@ -90,6 +96,17 @@ pub enum CopyError {
 }
 
 impl CopyError {
+    /// What helps, where a command does.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::CutOff { task } => Some(format!(
+                "the originals have everything that was copied: `stead task discard {task}`, and \
+                 begin it again"
+            )),
+            _ => None,
+        }
+    }
+
     pub(crate) fn system(act: &'static str, path: &Path, source: io::Error) -> Self {
         Self::System { act, path: path.to_owned(), source }
     }

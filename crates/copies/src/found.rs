@@ -13,6 +13,7 @@ use stead_files::{Lock, Manifest, Node, WalkOptions, Watch, remove_tree_at, walk
 use crate::base::Base;
 use crate::depot::Depot;
 use crate::error::{CopyError, failed};
+use crate::flush::{Reached, UNFLUSHED, reached};
 use crate::home::Home;
 use crate::journal::{lock_of, path_of};
 use crate::layout::{LAYOUT_FILE, Layout};
@@ -43,6 +44,8 @@ pub struct FoundTask {
     pub layout: Result<Layout, CopyError>,
     /// Slots whose copies are not there.
     pub missing: Vec<SlotName>,
+    /// Whether the machine stopped before the disk had them.
+    pub is_cut_off: bool,
 }
 
 /// A root's depot.
@@ -98,7 +101,8 @@ pub fn tasks(home: &Home) -> Result<Vec<FoundTask>, CopyError> {
             let slots = layout.iter().flat_map(|layout| &layout.slots);
             let missing = slots.filter(|slot| !folder.join(slot.slot.as_str()).is_dir());
             let missing = missing.map(|slot| slot.slot.clone()).collect();
-            found.push(FoundTask { session: session.clone(), task, layout, missing });
+            let is_cut_off = reached(&folder)? == Reached::Nothing;
+            found.push(FoundTask { session: session.clone(), task, layout, missing, is_cut_off });
         }
     }
     Ok(found)
@@ -117,7 +121,7 @@ fn named(home: &Home, tasks: &[FoundTask]) -> Result<BTreeMap<RootId, usize>, Co
 }
 
 /// Removes what is left of a task's folder when all its copies are gone for good: none is there and
-/// none is in the trash; whether it did. A folder that holds anything but the layout file stays.
+/// none is in the trash; whether it did. A folder that holds anything but files of stead's stays.
 ///
 /// # Errors
 /// As [`withdraw`](crate::withdraw)'s.
@@ -132,7 +136,8 @@ pub fn forget_layout(home: &Home, session: &SessionId, task: TaskId) -> Result<b
     let is_kept = trashed(home)?
         .iter()
         .any(|entry| entry.record.session == *session && entry.record.task == task);
-    if is_kept || holds != [LAYOUT_FILE] {
+    let is_empty = holds.iter().all(|name| name == LAYOUT_FILE || name == UNFLUSHED);
+    if is_kept || !is_empty {
         return Ok(false);
     }
     crate::withdraw(home, session, task)

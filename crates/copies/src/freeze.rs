@@ -12,6 +12,7 @@ use stead_git::{Git, Repository};
 
 use crate::base::Base;
 use crate::error::CopyError;
+use crate::flush::flush;
 use crate::home::Home;
 use crate::keep::Keeper;
 use crate::layout::Layout;
@@ -44,6 +45,8 @@ pub fn freeze(
         let slots = layout.slots.iter().map(|slot| slot.slot.clone()).collect();
         return Err(CopyError::UnknownSlot { slot: slot.clone(), slots }.into());
     }
+    // What a snapshot leaves to the base must be as durable as the snapshot is.
+    flush(home, &layout.session, layout.task)?;
     let copy = home.copy(&layout.session, layout.task, slot);
     if !copy.is_dir() {
         return Err(MakeError::refused(&copy, Obstruction::Missing));

@@ -5,7 +5,6 @@ use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread::{Builder, JoinHandle};
 use std::time::SystemTime;
 
 use rustix::fs::{Mode, OFlags, ioctl_ficlone, openat, syncfs};
@@ -20,40 +19,16 @@ use crate::home::Home;
 /// Up to so many files are synced one by one; more cost less when the file system is synced whole.
 const FEW: usize = 16;
 
-/// From so many bytes on a flush takes long enough to be begun before it is needed.
-const MANY: u64 = 64 << 20;
-
 /// Puts contents into the blobs; [`Keeper::settle`] makes all of them durable at once.
 pub(crate) struct Keeper {
     home: PathBuf,
     blobs: Blobs,
     kept: Vec<PathBuf>,
-    flush: Option<JoinHandle<Result<(), CopyError>>>,
 }
 
 impl Keeper {
     pub(crate) fn new(home: &Home) -> Self {
-        Self { home: home.path().to_owned(), blobs: home.blobs(), kept: Vec::new(), flush: None }
-    }
-
-    /// Begins to make durable what is there already, of which `bytes` are new, while more is made.
-    /// It only spares the flush at the end most of its time: without it nothing is missing.
-    pub(crate) fn begin_flush(&mut self, bytes: u64) {
-        if bytes >= MANY && self.flush.is_none() {
-            let home = self.home.clone();
-            let flush = move || sync_file_system(&home);
-            self.flush = Builder::new().name("stead-flush".to_owned()).spawn(flush).ok();
-        }
-    }
-
-    /// Waits for the flush that was begun, if one was. Its errors count: the system tells each
-    /// only once.
-    pub(crate) fn end_flush(&mut self) -> Result<(), CopyError> {
-        match self.flush.take().map(JoinHandle::join) {
-            None => Ok(()),
-            Some(Ok(flushed)) => flushed,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-        }
+        Self { home: home.path().to_owned(), blobs: home.blobs(), kept: Vec::new() }
     }
 
     /// Keeps bytes; their name.

@@ -10,6 +10,7 @@ use stead_core::layout::{AbsoluteDir, Access, RootIdentity};
 use stead_git::{Git, Head, Repository};
 
 use crate::error::CopyError;
+use crate::flush::{Reached, reached};
 use crate::home::Home;
 
 /// The name of the layout file in a task's folder; no slot can have it.
@@ -108,16 +109,20 @@ pub fn checked_out(head: &Head) -> Checkout {
 }
 
 impl Layout {
-    /// The layout of a task; none where it has no copies.
+    /// The layout of a task whose copies can be used; none where it has no copies.
     ///
     /// # Errors
     /// [`CopyError::Layout`] when the file is there and cannot be read as one: damaged, or from a
-    /// newer program.
+    /// newer program. [`CopyError::CutOff`] when the copies never reached the disk.
     pub fn load(home: &Home, session: &SessionId, task: TaskId) -> Result<Option<Self>, CopyError> {
-        Self::load_from(&home.task(session, task))
+        let folder = home.task(session, task);
+        if reached(&folder)? == Reached::Nothing {
+            return Err(CopyError::CutOff { task });
+        }
+        Self::load_from(&folder)
     }
 
-    /// The layout beside the copies in `folder`.
+    /// The layout beside the copies in `folder`, whatever the disk has of them.
     pub(crate) fn load_from(folder: &Path) -> Result<Option<Self>, CopyError> {
         let path = folder.join(LAYOUT_FILE);
         let bytes = match stead_files::read_file(&path) {

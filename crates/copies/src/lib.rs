@@ -13,6 +13,7 @@ mod contents;
 mod depot;
 mod diff;
 mod error;
+mod flush;
 mod found;
 mod freeze;
 mod home;
@@ -40,6 +41,7 @@ pub use changes::{Change, State, Unknown, changes};
 pub use contents::Contents;
 pub use diff::{DiffOptions, Diffed, ReadContent, Side, diff, headline};
 pub use error::CopyError;
+pub use flush::{flush, flush_all};
 pub use found::{
     Found, FoundDepot, FoundTask, forget_depot, forget_layout, found, live_blobs, tasks,
 };

@@ -13,7 +13,6 @@ use stead_files::{Lock, private_dir, remove_tree_at};
 
 use crate::error::{CopyError, failed};
 use crate::home::Home;
-use crate::keep::sync;
 
 /// The ending of a staged folder's lock, which lies beside it and is there before it.
 const LOCK: &str = "lock";
@@ -53,23 +52,14 @@ impl Staged {
         &self.path
     }
 
-    /// Moves the folder to `to`, where nothing may be, durably: its contents are already.
+    /// Moves the folder to `to`, where nothing may be.
     ///
     /// On an error nothing is there but what was before. Passes the step `copies.publish`.
     pub(crate) fn publish(mut self, to: &Path) -> Result<(), CopyError> {
         use rustix::fs::{CWD, RenameFlags, renameat_with};
-        let rename = |from: &Path, to: &Path| {
-            renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE)
-                .map_err(|errno| CopyError::system("rename to", to, errno.into()))
-        };
         step::pass("copies.publish", Moment::Before);
-        rename(&self.path, to)?;
-        let folders = [to.parent(), to.parent().and_then(Path::parent)];
-        let synced = folders.into_iter().flatten().try_for_each(sync);
-        if synced.is_err() {
-            rename(to, &self.path)?;
-            return synced;
-        }
+        renameat_with(CWD, &self.path, CWD, to, RenameFlags::NOREPLACE)
+            .map_err(|errno| CopyError::system("rename to", to, errno.into()))?;
         step::pass("copies.publish", Moment::After);
         // The copies are there; a lock's file that is left is cleared with the next leftovers.
         let _ = self.forget_lock();

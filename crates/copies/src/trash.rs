@@ -12,6 +12,7 @@ use stead_core::step::{self, Moment};
 use stead_files::{private_dir, remove_tree_at};
 
 use crate::error::{CopyError, failed};
+use crate::flush::{Reached, reached};
 use crate::home::Home;
 use crate::keep::sync;
 use crate::layout::Layout;
@@ -63,7 +64,7 @@ impl Trashed {
 ///
 /// # Errors
 /// [`CopyError::UnknownSlot`]; [`CopyError::Layout`] when the folder has no readable layout file:
-/// what is not recorded as stead's is not moved.
+/// what is not recorded as stead's is not moved. One that was cut off may have lost it.
 pub fn discard(
     home: &Home,
     session: &SessionId,
@@ -72,23 +73,29 @@ pub fn discard(
     at: Timestamp,
 ) -> Result<Option<Trashed>, CopyError> {
     let folder = home.task(session, task);
-    let Some(layout) = Layout::load_from(&folder)? else {
-        if !is_there(&folder)? {
-            return Ok(None);
-        }
+    let missing = || {
         let reason = "it is missing, so the folder is not known to be stead's".to_owned();
-        return Err(CopyError::Layout { path: folder, reason });
+        CopyError::Layout { path: folder.clone(), reason }
     };
-    let (path, slots) = match slot {
-        None => (folder, layout.slots.iter().collect::<Vec<_>>()),
-        Some(name) => {
-            let found = layout.slot(name).ok_or_else(|| CopyError::UnknownSlot {
+    let layout = match Layout::load_from(&folder) {
+        Ok(None) if !is_there(&folder)? => return Ok(None),
+        Ok(None) => Err(missing()),
+        Ok(Some(layout)) => Ok(layout),
+        Err(error) => Err(error),
+    };
+    let slots = match (&layout, slot) {
+        (Ok(layout), None) => layout.slots.iter().collect(),
+        (Ok(layout), Some(name)) => {
+            vec![layout.slot(name).ok_or_else(|| CopyError::UnknownSlot {
                 slot: name.clone(),
                 slots: layout.slots.iter().map(|slot| slot.slot.clone()).collect(),
-            })?;
-            (home.copy(session, task, name), vec![found])
+            })?]
         }
+        // That it is stead's is known by the mark, which is older.
+        (Err(CopyError::Layout { .. }), _) if reached(&folder)? == Reached::Nothing => Vec::new(),
+        (Err(_), _) => return layout.map(|_| None),
     };
+    let path = slot.map_or_else(|| folder.clone(), |name| home.copy(session, task, name));
     if !is_there(&path)? {
         return Ok(None);
     }

@@ -3,8 +3,9 @@
 //! Originals and home are on an ext4 file system whose disk is a file served by this test, which so
 //! sees every write and every flush that reaches the disk, in order. For many moments the disk is
 //! built as a cut of the power would leave it, also with some of what was written since the last
-//! flush missing. Each is mounted: the originals are as they were, what was admitted is whole, what
-//! was reviewed can be read, and what was neither leaves nothing.
+//! flush missing. Each is mounted: the originals are as they were, what was flushed is whole, what
+//! was admitted is whole or known to be cut off, what was reviewed can be read, and what was none of
+//! these leaves nothing.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod common;
@@ -21,8 +22,11 @@ use std::time::{Duration, Instant};
 
 use common::{Kit, request_for, session, slot, write};
 use device::{Act, Device};
-use stead_copies::{Base, Contents, Layout, Snapshot, clear_staging, freeze, staged, withdraw};
-use stead_core::id::{Digest, TaskId};
+use stead_copies::{
+    Base, Contents, CopyError, Layout, Snapshot, clear_staging, discard, flush_all, freeze, staged,
+    withdraw,
+};
+use stead_core::id::{Digest, TaskId, Timestamp};
 use stead_core::layout::Access;
 use stead_files::{Node, Watch};
 
@@ -124,6 +128,8 @@ fn copies_on_the_watched_disk() {
     // The engine's append.
     stead_files::replace(&kit.at("admitted"), b"1", None).unwrap();
     say("admitted");
+    stead_copies::flush(&kit.home, &session(), TaskId(1)).unwrap();
+    say("flushed");
     let copy = kit.home.copy(&session(), TaskId(1), &slot("app"));
     write(&copy.join("a.txt"), "by an agent\n");
     write(&copy.join("many/0"), "by an agent\n");
@@ -186,10 +192,12 @@ fn walks_over_the_moments_of_a_power_cut() {
     let originals = [content(&app), content(&plain)];
     let act = |word: &str| said.iter().find(|(_, said)| said == word).unwrap().0;
     let (first, admitted, last) = (act("ready"), act("admitted"), act("reviewed"));
+    let flushed = act("flushed");
     run("umount", &[&place]);
 
     let acts = device.log();
-    println!("{} acts, admitted at {}", last - first, admitted - first);
+    let (at_admitted, at_flushed) = (admitted - first, flushed - first);
+    println!("{} acts, admitted at {at_admitted}, flushed at {at_flushed}", last - first);
     let began = Instant::now();
     let (mut looked, mut whole) = (0, 0);
     let count = MOMENTS.min(last - first);
@@ -208,7 +216,11 @@ fn walks_over_the_moments_of_a_power_cut() {
             build_image(Path::new(&image), &acts[..moment], lost);
             run("mount", &["-o", "loop", &image, &place]);
             let case = format!("act {} of {}, loses: {loses}", moment - first, last - first);
-            let promised = (moment >= admitted, moment >= last);
+            let promised = Promised {
+                admitted: moment >= admitted,
+                flushed: moment >= flushed,
+                reviewed: moment >= last,
+            };
             let found = std::panic::catch_unwind(|| {
                 look(&Kit::at_folder(Path::new(&place)), promised, &originals, &case)
             });
@@ -237,20 +249,52 @@ fn build_image(path: &Path, acts: &[Act], mut lost: impl FnMut(usize) -> bool) {
     }
 }
 
-/// What a cut left, and what the next engine makes of it; whether there are copies.
-fn look(kit: &Kit, promised: (bool, bool), originals: &[Vec<String>; 2], case: &str) -> bool {
+/// What was said before the cut.
+#[derive(Clone, Copy)]
+struct Promised {
+    admitted: bool,
+    flushed: bool,
+    reviewed: bool,
+}
+
+/// The machine has started anew since: no mark is of this boot.
+fn reboot(kit: &Kit) {
+    let mark = kit.home.task(&session(), TaskId(1)).join(".unflushed");
+    if mark.exists() {
+        fs::write(mark, "another boot").unwrap();
+    }
+}
+
+/// What a cut left, and what the next engine makes of it; whether there are whole copies.
+fn look(kit: &Kit, promised: Promised, originals: &[Vec<String>; 2], case: &str) -> bool {
+    reboot(kit);
     let now = [content(&kit.at("app")), content(&kit.at("plain"))];
     assert_eq!(&now, originals, "{case}: an original changed");
     assert_eq!(kit.ok(&kit.at("app"), &["fsck", "--strict"]), "", "{case}");
     clear_staging(&kit.home).unwrap();
     assert!(staged(&kit.home).unwrap().is_empty(), "{case}");
     if !kit.at("admitted").exists() {
-        assert!(!promised.0, "{case}: the record was lost");
+        assert!(!promised.admitted, "{case}: the record was lost");
         withdraw(&kit.home, &session(), TaskId(1)).unwrap();
         assert!(!kit.home.task(&session(), TaskId(1)).exists(), "{case}");
         return false;
     }
-    let layout = Layout::load(&kit.home, &session(), TaskId(1)).unwrap().unwrap();
+    let layout = match Layout::load(&kit.home, &session(), TaskId(1)) {
+        Ok(Some(layout)) => layout,
+        Ok(None) => {
+            assert!(!promised.flushed, "{case}: the copies are gone");
+            return false;
+        }
+        Err(CopyError::CutOff { .. }) => {
+            assert!(!promised.flushed, "{case}: the copies are cut off");
+            flush_all(&kit.home).unwrap();
+            let (home, at) = (&kit.home, Timestamp(1));
+            assert!(discard(home, &session(), TaskId(1), None, at).unwrap().is_some(), "{case}");
+            assert!(!kit.home.task(&session(), TaskId(1)).exists(), "{case}");
+            return false;
+        }
+        Err(error) => panic!("{case}: {error}"),
+    };
     for (found, expected) in layout.slots.iter().zip(originals) {
         let copy = kit.home.copy(&session(), TaskId(1), &found.slot);
         let base = Base::load(&kit.home, &found.base).unwrap();
@@ -270,7 +314,7 @@ fn look(kit: &Kit, promised: (bool, bool), originals: &[Vec<String>; 2], case: &
         assert!(lost.is_empty(), "{case}: {lost:?}");
     }
     let reviewed = fs::read_to_string(kit.at("reviewed")).ok();
-    assert!(reviewed.is_some() || !promised.1, "{case}: the review was lost");
+    assert!(reviewed.is_some() || !promised.reviewed, "{case}: the review was lost");
     if let Some(name) = reviewed {
         let snapshot = Snapshot::load(&kit.home, &Digest::parse(&name).unwrap()).unwrap();
         for path in ["a.txt", "many/0"] {

@@ -521,10 +521,15 @@ fn steads_own_files_are_beside_the_copy_never_in_it() {
     let app = kit.repository("app");
     let (_, copy) = kit.copy(&app);
     assert_eq!(kit.ok(&copy, &["status", "--porcelain", "--ignored"]), "");
-    let beside: Vec<_> =
-        fs::read_dir(copy.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(beside.len(), 2);
-    assert!(beside.contains(&"layout.json".into()) && beside.contains(&"app".into()));
+    let beside = || {
+        let listed = fs::read_dir(copy.parent().unwrap()).unwrap();
+        let mut names: Vec<_> = listed.map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(beside(), [".unflushed", "app", "layout.json"]);
+    stead_copies::flush(&kit.home, &session(), TaskId(1)).unwrap();
+    assert_eq!(beside(), ["app", "layout.json"]);
 }
 
 #[test]

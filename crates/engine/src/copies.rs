@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use stead_copies::{
-    Apply, ApplyRequest, Base, Contents, DiffOptions, Layout, Outcome, Side, Snapshot, Written,
-    checkout, diff, freeze,
+    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, Outcome, Side, Snapshot,
+    Written, checkout, diff, freeze,
 };
 use stead_core::delegated::{ApplyOutcome, PrivateCopy, Review};
 use stead_core::id::{ApplyId, Digest, RequestId, SessionId, SlotName, TaskId};
@@ -150,7 +150,7 @@ impl Facts {
     /// The layout, its slot leading to the folder that the person last bound the root to.
     fn layout(&self, git: &Git) -> Result<Layout, Refusal> {
         let layout = Layout::load(&self.shared.copies, &self.session, self.task);
-        let mut layout = layout.map_err(unreadable)?.ok_or_else(|| {
+        let mut layout = layout.map_err(|error| unusable(&error))?.ok_or_else(|| {
             let line = format!("the copies of task {} are gone", self.task);
             Refusal::new(RefusalKind::NotFound, line)
                 .hint("`stead doctor` says what this home holds")
@@ -350,6 +350,14 @@ pub(crate) fn name_of(session: &SessionId, apply: ApplyId) -> Result<RequestId, 
 fn unreadable(error: impl std::fmt::Display) -> Refusal {
     Refusal::new(RefusalKind::Unreadable, error.to_string())
         .hint("`stead doctor` looks at the home")
+}
+
+/// Why a task's copies cannot be used.
+pub(crate) fn unusable(error: &CopyError) -> Refusal {
+    match error.hint() {
+        Some(hint) => Refusal::new(RefusalKind::Unreadable, error.to_string()).hint(hint),
+        None => unreadable(error),
+    }
 }
 
 /// Runs blocking work beside the runtime.

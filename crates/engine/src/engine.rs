@@ -75,6 +75,12 @@ impl Engine {
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<(), Refusal> {
         let mut open = self.shared.read(stead_store::Reader::unfinished).await?;
         let shared = self.shared.clone();
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = stead_copies::flush_all(&shared.copies) {
+                tracing::error!(%error, "copies of an engine that died are not on the disk");
+            }
+        });
+        let shared = self.shared.clone();
         let journals = tokio::task::spawn_blocking(move || {
             if let Err(error) = stead_copies::clear_staging(&shared.copies) {
                 tracing::warn!(%error, "what was half made is not removed yet");

@@ -182,7 +182,7 @@ fn staging(shared: &Shared, told: &mut GarbageResponse) -> Result<(), Refusal> {
 /// Removes what is left of tasks whose copies are all gone for good, so that it names no depot.
 fn layouts(shared: &Shared, told: &mut GarbageResponse) -> Result<(), Refusal> {
     let tasks = stead_copies::tasks(&shared.copies).map_err(|e| failed(&e))?;
-    for FoundTask { session, task, layout, missing } in tasks {
+    for FoundTask { session, task, layout, missing, .. } in tasks {
         let are_gone = layout.is_ok_and(|layout| layout.slots.len() == missing.len());
         if !are_gone || told.dry_run || !were_discarded(shared, &session, task)? {
             continue;

@@ -136,7 +136,21 @@ impl Listing {
 
     /// Every name that was taken, in the order of paths; the root itself is not among them.
     pub fn entries(&self) -> impl Iterator<Item = (RelPath, &Found)> {
+        self.numbered().map(|(_, path, found)| (path, found))
+    }
+
+    /// The same with the numbers of the folder and of the entry in it.
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = ((usize, usize), RelPath, &Found)> {
         Entries { listing: self, stack: vec![(0, 0)], next_folder: 1 }
+    }
+
+    /// What is at a path, if it was taken and is not the root.
+    pub fn get(&self, path: &RelPath) -> Option<&Found> {
+        let parent = path.parent()?;
+        let folder = self.folders.binary_search_by(|folder| folder.path.cmp(&parent)).ok()?;
+        let entries = &self.folders.get(folder)?.entries;
+        let entry = entries.binary_search_by(|found| (*found.name).cmp(path.name())).ok()?;
+        entries.get(entry)
     }
 
     /// Sums over what was taken.
@@ -200,12 +214,13 @@ struct Entries<'a> {
 }
 
 impl<'a> Iterator for Entries<'a> {
-    type Item = (RelPath, &'a Found);
+    type Item = ((usize, usize), RelPath, &'a Found);
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let (folder, at) = self.stack.last_mut()?;
-            let Some(folder) = self.listing.folders.get(*folder) else {
+            let (number, at) = self.stack.last_mut()?;
+            let numbers = (*number, *at);
+            let Some(folder) = self.listing.folders.get(*number) else {
                 self.stack.pop();
                 continue;
             };
@@ -219,7 +234,7 @@ impl<'a> Iterator for Entries<'a> {
                 self.stack.push((self.next_folder, 0));
                 self.next_folder += 1;
             }
-            return Some((path, found));
+            return Some((numbers, path, found));
         }
     }
 }

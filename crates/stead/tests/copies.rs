@@ -328,6 +328,33 @@ fn a_continued_agent_works_on_in_its_copy() {
 }
 
 #[test]
+fn copies_that_a_power_cut_took_from_memory_are_named_and_never_used() {
+    let world = world();
+    let work = repository(&world);
+    let before = picture(&work);
+    runtime().block_on(async {
+        let client = started(&world, "cut", "echo theirs > a.txt").await;
+        let mark = world.home().join("copies/cut/1/.unflushed");
+        until("the copies to be on the disk", || (!mark.exists()).then_some(()));
+        // As if the machine had stopped before.
+        fs::write(&mark, "another boot").unwrap();
+        let session = stead_core::id::SessionId::parse("cut").unwrap();
+        let tip = client.tree(&session).await.unwrap().tip;
+        client.send(&session, &message(&world, "m", "/root", "echo more", true)).await.unwrap();
+        follow(&client, &session, tip).await;
+    });
+    let log = world.ok(["log"]);
+    assert!(log.contains("the copies of task 1 were cut off"), "{log}");
+    let told = refused(&world, &["task", "review", "1"], 64, "were cut off");
+    assert!(told.contains("stead task discard 1"), "{told}");
+    let doctor = String::from_utf8(world.run(["doctor"]).stdout).unwrap();
+    assert!(doctor.contains("before the disk had the copies of task 1 of cut"), "{doctor}");
+    world.ok(["task", "discard", "1"]);
+    assert!(!copy_of(&world, "1").exists());
+    assert_eq!(picture(&work), before);
+}
+
+#[test]
 fn copies_58_a_home_on_another_disk_is_told_at_admission() {
     let (memory, disk) = (Path::new("/dev/shm"), Path::new("/var/tmp"));
     if !memory.is_dir() || !disk.is_dir() {

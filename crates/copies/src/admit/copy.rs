@@ -1,12 +1,13 @@
 //! One root becomes one slot's copy, and its base.
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use stead_core::layout::Root;
 use stead_files::{
-    CloneOptions, Cloned, Digests, Kind, Manifest, Node, Obstacle, ObstacleKind, RelPath,
-    RootFolder, Stat, TreeError, WalkOptions, Watch, clone, remove_tree_at,
+    CloneOptions, Cloned, Digests, Manifest, Node, Obstacle, ObstacleKind, RelPath, RootFolder,
+    Stat, TreeError, WalkOptions, Watch, clone, remove_tree_at,
 };
 use stead_git::index::{Entry, EntryKind};
 use stead_git::{Git, Index, Repository};
@@ -14,8 +15,7 @@ use stead_git::{Git, Index, Repository};
 use super::survey::{GitSurvey, Survey, rel};
 use super::{AdmittedSlot, git_directory, joined, slot_of};
 use crate::base::{Base, IndexedFile};
-use crate::depot::Depot;
-use crate::error::CopyError;
+use crate::error::{CopyError, failed};
 use crate::home::Home;
 use crate::keep::Keeper;
 use crate::layout::{RootKind, Slot, checked_out};
@@ -39,45 +39,60 @@ pub(super) struct Making<'a> {
     pub(super) watch: Watch<'a>,
 }
 
+/// A copy's Git directory that waits for the copy.
+struct Made {
+    /// The folder in which it stands.
+    nursery: PathBuf,
+    repository: Repository,
+    /// How large the content is that each entry of [`plain`] names.
+    sizes: Vec<Option<u64>>,
+}
+
+impl Made {
+    /// Moves it into the copy, which has everything else, and gives it the index. The index in
+    /// `found` becomes the copy's.
+    fn put(&self, found: &mut GitSurvey, cloned: &Cloned, copy: &Path) -> Result<(), CopyError> {
+        let to = copy.join(".git");
+        let from = self.nursery.join(".git");
+        fs::rename(&from, &to).map_err(failed("rename", &from))?;
+        fs::remove_dir(&self.nursery).map_err(failed("remove", &self.nursery))?;
+        git_directory::index(found, cloned, copy)
+    }
+}
+
 impl Making<'_> {
     pub(super) fn run(
         &self,
         mut survey: Survey,
         keeper: &mut Keeper,
     ) -> Result<(Slot, AdmittedSlot), MakeError> {
-        let name = self.root.slot.as_str();
-        let (copy, place) = (self.staged.join(name), self.task.join(name));
+        let copy = self.staged.join(self.root.slot.as_str());
         for _ in 0..=ROUNDS {
-            // The objects are the source's too, so they are taken beside the copying.
-            let (cloned, sizes) = std::thread::scope(|scope| {
+            // What Git needs in the copy does not depend on its files, but for the index.
+            let (cloned, made) = std::thread::scope(|scope| {
                 let git = survey.git.as_ref();
-                let taken = scope.spawn(move || git.map(|found| self.objects(found)).transpose());
+                let made = scope.spawn(move || git.map(|found| self.git(found)).transpose());
                 let cloned = self.clone(&survey, &copy);
-                (cloned, joined(taken))
+                (cloned, joined(made))
             });
-            let (cloned, sizes) = (cloned?, sizes?);
-            keeper.begin_flush(cloned.bytes);
-            let made = match &mut survey.git {
-                None => None,
-                Some(found) => {
-                    let made = git_directory::make(self, found, &cloned, &copy, &place)?;
-                    if !found.is_current()? {
-                        remove_tree_at(&copy)?;
-                        survey = Survey::of(self.home, self.git, self.root, self.watch)?;
-                        continue;
-                    }
-                    Some(made)
+            let (mut cloned, made) = (cloned?, made?);
+            if let (Some(found), Some(made)) = (&mut survey.git, &made) {
+                made.put(found, &cloned, &copy)?;
+                if !found.is_current()? {
+                    remove_tree_at(&copy)?;
+                    survey = Survey::of(self.home, self.git, self.root, self.watch)?;
+                    continue;
                 }
-            };
+            }
             if cloned.rounds > 0 {
                 survey.judge_again()?;
             }
-            let mut base = self.base(&survey, &cloned, &copy)?;
+            let mut base = self.base(&survey, &mut cloned, &copy)?;
             let (mut kind, mut proved) = (RootKind::Plain, HashSet::new());
             if let (Some(found), Some(made)) = (&survey.git, made) {
-                kind = kind_of(found, &made);
-                proved = self::proved(found, &cloned, sizes.unwrap_or_default());
-                base.commit = made.head.commit();
+                kind = kind_of(found, &made.repository);
+                proved = self::proved(found, &base.manifest, made.sizes);
+                base.commit = made.repository.head.commit();
                 base.index = indexed(&found.index);
             }
             let base = self.keep(&base, &copy, &proved, keeper)?;
@@ -87,11 +102,15 @@ impl Making<'_> {
         Err(MakeError::refused(self.root.directory.as_path(), why))
     }
 
-    /// Fills the depot, and says how large the content is that each entry of [`plain`] names.
-    fn objects(&self, found: &GitSurvey) -> Result<Vec<Option<u64>>, CopyError> {
-        Depot::of(self.home, &self.root.id).fill(&found.repository, self.watch)?;
+    /// Makes the copy's Git directory, for what is in the copy when that is whole.
+    fn git(&self, found: &GitSurvey) -> Result<Made, MakeError> {
+        let name = self.root.slot.as_str();
+        // No slot has such a name.
+        let nursery = self.staged.join(format!(".git-{name}"));
+        let repository = git_directory::make(self, found, &nursery, &self.task.join(name))?;
         let ids: Vec<_> = plain(&found.index).map(|entry| entry.id).collect();
-        Ok(found.repository.blob_sizes(&ids)?)
+        let sizes = found.repository.blob_sizes(&ids).map_err(CopyError::from)?;
+        Ok(Made { nursery, repository, sizes })
     }
 
     fn clone(&self, survey: &Survey, copy: &Path) -> Result<Cloned, MakeError> {
@@ -106,7 +125,6 @@ impl Making<'_> {
             },
             manifest: true,
             digests: Digests::Of(&wanted),
-            early_sync: true,
             ..CloneOptions::default()
         };
         let cloned = match clone(survey.listing.clone(), copy, &options) {
@@ -140,9 +158,10 @@ impl Making<'_> {
         MakeError::refused(self.root.directory.as_path(), why)
     }
 
-    fn base(&self, survey: &Survey, cloned: &Cloned, copy: &Path) -> Result<Base, MakeError> {
-        let manifest = match &cloned.manifest {
-            Some(manifest) => manifest.clone(),
+    /// The base without what Git adds. Its manifest is taken from `cloned`.
+    fn base(&self, survey: &Survey, cloned: &mut Cloned, copy: &Path) -> Result<Base, MakeError> {
+        let manifest = match cloned.manifest.take() {
+            Some(manifest) => manifest,
             None => Manifest::new(stead_files::Time::now(), Vec::new())?,
         };
         let rules = match &survey.git {
@@ -233,30 +252,19 @@ fn plain(index: &Index) -> impl Iterator<Item = &Entry> {
 
 /// Files whose bytes are surely those of an object: the index knows the file by its stat data, no
 /// filter or encoding stands behind it, and the sizes agree, so no line end was converted either.
-fn proved(found: &GitSurvey, cloned: &Cloned, sizes: Vec<Option<u64>>) -> HashSet<RelPath> {
+fn proved(found: &GitSurvey, manifest: &Manifest, sizes: Vec<Option<u64>>) -> HashSet<RelPath> {
     let mut proved = HashSet::new();
-    let manifest = cloned.manifest.as_ref();
     for (entry, size) in plain(&found.index).zip(sizes) {
         let is_settled = entry.stat != stead_git::index::Stat::default();
         if !is_settled || found.converted.contains(&entry.path) {
             continue;
         }
         let Some(path) = rel(&entry.path) else { continue };
-        let node = manifest.and_then(|manifest| manifest.get(&path)).map(|entry| &entry.node);
+        let node = manifest.get(&path).map(|entry| &entry.node);
         if matches!((node, size), (Some(Node::File { size, .. }), Some(stored)) if *size == stored)
         {
             proved.insert(path);
         }
     }
     proved
-}
-
-/// What the walk saw of files, by path: to compare with an index.
-pub(super) fn stats(cloned: &Cloned, index: &Index) -> std::collections::HashMap<RelPath, Stat> {
-    let wanted: HashSet<RelPath> =
-        index.entries.iter().filter_map(|entry| rel(&entry.path)).collect();
-    let seen = cloned.listing.entries().filter(|(path, found)| {
-        matches!(found.stat.kind, Kind::File | Kind::Link) && wanted.contains(path)
-    });
-    seen.map(|(path, found)| (path, found.stat)).collect()
 }

@@ -5,7 +5,6 @@
 //! and the hooks. Its objects are the depot's. It has no stash, no reflogs, no marks of
 //! operations, no worktrees, no locks.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
@@ -14,13 +13,14 @@ use std::path::Path;
 
 use stead_core::step::{self, Moment};
 use stead_files::{
-    Choice, CloneOptions, Cloned, Obstacle, ObstacleKind, RelPath, Stat, WalkOptions, clone, walk,
+    Choice, CloneOptions, Cloned, Obstacle, ObstacleKind, RelPath, Seen, Stat, WalkOptions, clone,
+    walk,
 };
 use stead_git::index::EntryKind;
 use stead_git::index::{Pair, Stat as IndexStat};
 use stead_git::{GitError, Index, ObjectId, Repository, Target};
 
-use super::copy::{Making, stats};
+use super::copy::Making;
 use super::survey::{GitSurvey, rel};
 use crate::depot::Depot;
 use crate::error::{CopyError, failed};
@@ -31,19 +31,19 @@ use crate::refusal::{MakeError, Obstruction};
 const INFO: [&str; 2] = ["exclude", "attributes"];
 const SPARSE: &str = "sparse-checkout";
 
-/// Makes `.git` in the staged `copy`, which will be at `place` and borrows from the filled depot,
-/// and checks that nothing it needs is missing. The index in `found` becomes the copy's. Passes the
-/// step `copies.git`.
+/// Makes `.git` in the new folder `nursery`, for a copy that will be at `place`: all but the index.
+/// Fills the depot that it borrows from, and checks that nothing it needs is missing. Passes the
+/// steps `copies.depot` and `copies.git`.
 pub(super) fn make(
     making: &Making<'_>,
-    found: &mut GitSurvey,
-    cloned: &Cloned,
-    copy: &Path,
+    found: &GitSurvey,
+    nursery: &Path,
     place: &Path,
 ) -> Result<Repository, MakeError> {
     let depot = Depot::of(making.home, &making.root.id);
+    depot.fill(&found.repository, making.watch)?;
     step::pass("copies.git", Moment::Before);
-    let to = copy.join(".git");
+    let to = nursery.join(".git");
     for folder in ["", "objects/info", "objects/pack", "info"] {
         let path = to.join(folder);
         fs::create_dir_all(&path).map_err(failed("create", &path))?;
@@ -61,16 +61,8 @@ pub(super) fn make(
     if let Some(modules) = &found.modules {
         carry_folder(making, modules, &to.join("modules"))?;
     }
-    if source.index_file.exists() {
-        settle(&mut found.index, cloned, copy);
-        let encoded = found.index.encode().map_err(|source| GitError::Index {
-            path: found.repository.index_file.clone(),
-            source,
-        })?;
-        write(&to.join("index"), &encoded)?;
-    }
-    let made = Repository::discover(making.git, copy)?;
-    let Some(made) = made.filter(|made| made.top_level.as_deref() == Some(copy)) else {
+    let made = Repository::discover(making.git, nursery)?;
+    let Some(made) = made.filter(|made| made.top_level.as_deref() == Some(nursery)) else {
         let said = "the copy's Git directory is not taken for one".to_owned();
         return Err(making.refused(Obstruction::Unusable(said)));
     };
@@ -84,6 +76,18 @@ pub(super) fn make(
     }
     step::pass("copies.git", Moment::After);
     Ok(made)
+}
+
+/// Writes the index of the `copy`, if its source has one. The index in `found` becomes the copy's.
+pub(super) fn index(found: &mut GitSurvey, cloned: &Cloned, copy: &Path) -> Result<(), CopyError> {
+    let path = &found.repository.index_file;
+    if !path.exists() {
+        return Ok(());
+    }
+    settle(&mut found.index, cloned, copy);
+    let encoded = found.index.encode();
+    let encoded = encoded.map_err(|source| GitError::Index { path: path.clone(), source })?;
+    write(&copy.join(".git/index"), &encoded)
 }
 
 /// What the copy needs and does not find: the tips of its refs, the commit of HEAD with its tree,
@@ -116,12 +120,23 @@ fn missing(copy: &Repository, index: &Index) -> Result<Vec<ObjectId>, GitError> 
 
 /// Gives every entry the copy's stat data where the source's prove that the file is unchanged.
 fn settle(index: &mut Index, cloned: &Cloned, copy: &Path) {
-    let sources: HashMap<RelPath, Stat> = stats(cloned, index);
     index.settle(|path| {
-        let source = sources.get(&rel(path)?)?;
-        let copy = fs::symlink_metadata(copy.join(path)).ok()?;
-        Some(Pair { source: IndexStat::from(source), copy: IndexStat::from(&copy) })
+        let at = rel(path)?;
+        let source = cloned.listing.get(&at)?.stat;
+        let copy = match seen(cloned, &at, &source) {
+            Some(copy) => IndexStat::from(&copy),
+            None => IndexStat::from(&fs::symlink_metadata(copy.join(path)).ok()?),
+        };
+        Some(Pair { source: IndexStat::from(&source), copy })
     });
+}
+
+/// A file of the copy as it was when it was complete, if that is known.
+fn seen(cloned: &Cloned, path: &RelPath, source: &Stat) -> Option<Stat> {
+    let entry = cloned.manifest.as_ref()?.get(path)?;
+    let Seen { device, inode, modified, changed } = entry.seen?;
+    let is_owned = (source.uid, source.gid) == cloned.owner;
+    is_owned.then_some(Stat { device, inode, modified, changed, ..*source })
 }
 
 /// One line; in quotes where the bytes could be taken for something else than a path.

@@ -15,7 +15,6 @@ use std::path::Path;
 
 use stead_core::id::{SessionId, SlotName, TaskId, Timestamp};
 use stead_core::layout::Root;
-use stead_core::step::{self, Moment};
 use stead_files::{Method, Totals, TreeError, Watch, private_dir};
 use stead_git::Git;
 
@@ -23,8 +22,9 @@ use self::copy::Making;
 use self::names::Sameness;
 use self::survey::Survey;
 use crate::error::{CopyError, failed};
+use crate::flush::mark;
 use crate::home::Home;
-use crate::keep::{Keeper, sync_file_system};
+use crate::keep::Keeper;
 use crate::layout::{LAYOUT_FILE, LAYOUT_VERSION, Layout, Slot};
 use crate::note::Note;
 use crate::refusal::{MakeError, Obstruction};
@@ -45,7 +45,7 @@ pub struct Request {
     pub roots: Vec<Root>,
 }
 
-/// A layout whose copies are complete and durable.
+/// A layout whose copies are complete.
 #[derive(Debug, Clone)]
 pub struct Admitted {
     /// The layout, as it is beside the copies.
@@ -69,12 +69,13 @@ pub struct AdmittedSlot {
     pub notes: Vec<Note>,
 }
 
-/// Makes a private copy of every root of a request, durably, and the layout file beside them.
+/// Makes a private copy of every root of a request, and the layout file beside them.
 ///
 /// All or nothing: every root is looked at before the first byte is copied, the copies are made
 /// where nobody looks, and one rename makes them the task's. Nothing is written in an original.
-/// No hook, filter or other program of a repository runs. Passes the steps `copies.depot`,
-/// `copies.clone`, `copies.git`, `copies.keep`, `copies.sync` and `copies.publish`.
+/// No hook, filter or other program of a repository runs. A kill takes nothing of what was
+/// admitted; a power cut may until [`flush`](crate::flush) is done, and that is then known. Passes
+/// the steps `copies.depot`, `files.clone`, `copies.git` and `copies.publish`.
 ///
 /// # Errors
 /// [`MakeError::Refused`] names what is in the way; in every other case, a cancel included,
@@ -126,7 +127,7 @@ pub fn admit(
         layout.slots.push(slot);
         slots.push(made);
     }
-    publish(home, staged, &layout, keeper)?;
+    publish(home, staged, &layout)?;
     Ok(Admitted { layout, slots })
 }
 
@@ -145,17 +146,9 @@ fn told(error: MakeError, root: &Root) -> MakeError {
     }
 }
 
-fn publish(
-    home: &Home,
-    staged: Staged,
-    layout: &Layout,
-    mut keeper: Keeper,
-) -> Result<(), MakeError> {
+fn publish(home: &Home, staged: Staged, layout: &Layout) -> Result<(), MakeError> {
+    mark(staged.path())?;
     write_layout(staged.path(), layout)?;
-    step::pass("copies.sync", Moment::Before);
-    keeper.end_flush()?;
-    sync_file_system(home.path())?;
-    step::pass("copies.sync", Moment::After);
     let task = home.task(&layout.session, layout.task);
     let session = task.parent().unwrap_or(&task);
     private_dir(session)?;

@@ -282,13 +282,18 @@ impl GitSurvey {
         Ok(Self { repository, index, converted, modules: None, index_state })
     }
 
-    /// Three processes.
+    /// Three processes, two at a time.
     fn ask(&self) -> Result<Answers, GitError> {
         let files = self.index.entries.iter().filter(|entry| {
             entry.stage == 0 && matches!(entry.kind, EntryKind::File | EntryKind::Executable)
         });
-        let converted = self.repository.converted_among(files.map(|entry| entry.path.as_path()))?;
-        Ok(Answers { untracked: self.repository.untracked()?, converted })
+        let (untracked, converted) = std::thread::scope(|scope| {
+            let untracked = scope.spawn(|| self.repository.untracked());
+            let paths = files.map(|entry| entry.path.as_path());
+            let converted = self.repository.converted_among(paths);
+            (joined(untracked), converted)
+        });
+        Ok(Answers { untracked: untracked?, converted: converted? })
     }
 
     /// Whether the index file is the one that was read.

@@ -72,10 +72,18 @@ impl Actor {
         let cancel = reserved.cancel.clone();
         let (shared, sender) = (self.shared.clone(), self.handle.sender.clone());
         let published = self.handle.published.clone();
-        let path = path.clone();
+        let (path, session) = (path.clone(), self.session.clone());
+        let task = request.as_ref().map(|request| request.task);
         tokio::task::spawn_blocking(move || {
             let outcome = make_ready(&shared, &agent, request, &cancel, &published);
+            let made = task.filter(|_| outcome.is_ok());
             let _ = sender.blocking_send(Message::Prepared { path, outcome });
+            // The agent begins while the disk gets what it works in.
+            if let Some(task) = made
+                && let Err(error) = stead_copies::flush(&shared.copies, &session, task)
+            {
+                tracing::error!(%session, %task, %error, "copies are not on the disk");
+            }
         });
     }
 

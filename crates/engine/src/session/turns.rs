@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 use super::actor::{Actor, Live};
 use super::message::{Message, Work};
 use crate::api::{Activity, InterruptResponse};
+use crate::copies::unusable;
 
 impl Actor {
     /// Starts to run a turn whose beginning is durable.
@@ -45,6 +46,7 @@ impl Actor {
             directory: agent.directory.clone(),
             roots: self.routes(agent),
             originals: self.originals(agent),
+            copies: self.copies_of(agent),
             environment: self.environment.clone(),
             port: Port::new(turn, self.ask.clone()),
             cancel,
@@ -174,6 +176,8 @@ struct TurnFacts {
     directory: stead_core::layout::AbsoluteDir,
     roots: Vec<stead_core::layout::Root>,
     originals: Vec<stead_core::layout::AbsoluteDir>,
+    /// The task whose copies the roots are.
+    copies: Option<stead_core::id::TaskId>,
     environment: std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString>,
     port: Port,
     cancel: CancellationToken,
@@ -186,7 +190,10 @@ impl TurnFacts {
             Err(refusal) => TurnEnd {
                 outcome: Outcome::Errored,
                 result: String::new(),
-                reason: Some(refusal.line),
+                reason: Some(match refusal.hint {
+                    Some(hint) => format!("{} ({hint})", refusal.line),
+                    None => refusal.line,
+                }),
             },
         }
     }
@@ -199,10 +206,15 @@ impl TurnFacts {
         let failed = |e: String| Refusal::new(RefusalKind::Failed, e);
         let shared = self.shared.clone();
         let (directory, agent) = (self.directory.clone(), self.agent.clone());
+        let (session, copies) = (self.session.clone(), self.copies);
         let spec = self.driver.clone();
         let (place, driver) = tokio::task::spawn_blocking(move || {
             let place = Place::adopt(&shared.home.host(), &directory, &agent)
                 .map_err(|e| failed(e.to_string()))?;
+            if let Some(task) = copies {
+                stead_copies::Layout::load(&shared.copies, &session, task)
+                    .map_err(|error| unusable(&error))?;
+            }
             let driver = shared.drivers.driver(shared.store.reader(), &spec)?;
             Ok::<_, Refusal>((place, driver))
         })

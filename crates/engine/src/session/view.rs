@@ -1,6 +1,7 @@
 //! A session as faces see it.
 
 use stead_core::delegated::{ApplyOutcome, Delegated, PrivateCopy};
+use stead_core::id::TaskId;
 use stead_core::layout::{AbsoluteDir, Placement, Root};
 use stead_core::path::AgentPath;
 use stead_core::permission::Mode;
@@ -74,6 +75,11 @@ impl Actor {
     pub(super) fn originals(&self, agent: &Agent) -> Vec<AbsoluteDir> {
         let layout = self.layout_of(agent);
         layout.iter().flat_map(|own| &own.roots).map(|root| root.directory.clone()).collect()
+    }
+
+    /// The task whose copies they are.
+    pub(super) fn copies_of(&self, agent: &Agent) -> Option<TaskId> {
+        self.layout_of(agent).map(|layout| layout.task)
     }
 
     fn layout_of(&self, agent: &Agent) -> Option<&Delegated> {

@@ -45,6 +45,14 @@ pub(super) fn gets_bits_late(mode: u16) -> bool {
     mode & FILLABLE != FILLABLE || mode & 0o7000 != 0
 }
 
+/// What became of an entry.
+enum Done {
+    Made(Made),
+    /// It is there and nothing is kept of it, or it was not to be had.
+    Passed,
+    Refused(ObstacleKind),
+}
+
 impl Copier<'_> {
     /// Makes an empty subfolder.
     pub(super) fn make_folder(
@@ -101,8 +109,8 @@ impl Copier<'_> {
             .map_err(|errno| at("set the time of", self.copy.path(), &folder.path, errno))
     }
 
-    /// Copies a file or link. One that vanished or became something else is passed over: the look
-    /// at the end tells.
+    /// Copies a file or link; what is kept of a file for the manifest, if one is wanted. One that
+    /// vanished or became something else is passed over: the look at the end tells.
     pub(super) fn entry(
         &self,
         from: &OwnedFd,
@@ -110,7 +118,7 @@ impl Copier<'_> {
         folder: &FoundFolder,
         found: &Found,
         hand: &mut Hand,
-    ) -> Result<(), TreeError> {
+    ) -> Result<Option<Made>, TreeError> {
         let stat = &found.stat;
         let obstacle = match stat.kind {
             Kind::Folder => None,
@@ -119,23 +127,26 @@ impl Copier<'_> {
                 self.owner.refuses(stat).or_else(|| stat.flagged.then_some(ObstacleKind::Flagged))
             }
         };
-        let obstacle = match (obstacle, stat.kind) {
+        let done = match (obstacle, stat.kind) {
             (None, Kind::File) => self.file(from, to, folder, found, hand)?,
-            (None, Kind::Link) => self.link(to, folder, found)?,
-            (obstacle, _) => obstacle,
+            (None, Kind::Link) => {
+                self.link(to, folder, found)?;
+                Done::Passed
+            }
+            (None, _) => Done::Passed,
+            (Some(obstacle), _) => Done::Refused(obstacle),
         };
-        if let Some(obstacle) = obstacle {
-            hand.tally.obstacles.insert(folder.path.child(&found.name), obstacle);
-        }
-        Ok(())
+        Ok(match done {
+            Done::Made(made) => Some(made),
+            Done::Passed => None,
+            Done::Refused(obstacle) => {
+                hand.tally.obstacles.insert(folder.path.child(&found.name), obstacle);
+                None
+            }
+        })
     }
 
-    fn link(
-        &self,
-        to: &OwnedFd,
-        folder: &FoundFolder,
-        found: &Found,
-    ) -> Result<Option<ObstacleKind>, TreeError> {
+    fn link(&self, to: &OwnedFd, folder: &FoundFolder, found: &Found) -> Result<(), TreeError> {
         let fail = |act, errno| at(act, self.copy.path(), &folder.path.child(&found.name), errno);
         let (name, target) = (&*found.name, found.target.as_deref().unwrap_or_default());
         symlinkat(target, to, name).map_err(|errno| fail("create", errno))?;
@@ -145,8 +156,7 @@ impl Copier<'_> {
             let _ = chownat(to, name, uid, gid, itself);
         }
         utimensat(to, name, &times(found.stat.modified), itself)
-            .map_err(|errno| fail("set the time of", errno))?;
-        Ok(None)
+            .map_err(|errno| fail("set the time of", errno))
     }
 
     fn file(
@@ -156,7 +166,7 @@ impl Copier<'_> {
         folder: &FoundFolder,
         found: &Found,
         hand: &mut Hand,
-    ) -> Result<Option<ObstacleKind>, TreeError> {
+    ) -> Result<Done, TreeError> {
         let stat = &found.stat;
         let name = &*found.name;
         let path = || folder.path.child(name);
@@ -166,15 +176,15 @@ impl Copier<'_> {
             Ok(source) => source,
             Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::NOTDIR) => {
                 hand.tally.missed.insert(path());
-                return Ok(None);
+                return Ok(Done::Passed);
             }
-            Err(Errno::ACCESS) => return Ok(Some(ObstacleKind::Unreadable)),
+            Err(Errno::ACCESS) => return Ok(Done::Refused(ObstacleKind::Unreadable)),
             Err(errno) => return Err(read("open", errno)),
         };
         let attributes =
             Attributes::of(&source).map_err(|errno| read("list the attributes of", errno))?;
-        if attributes.obstacle.is_some() {
-            return Ok(attributes.obstacle);
+        if let Some(obstacle) = attributes.obstacle {
+            return Ok(Done::Refused(obstacle));
         }
         let new = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let copy = openat(to, name, new, bits(stat.mode & 0o777))
@@ -182,7 +192,7 @@ impl Copier<'_> {
         let dressed = self.owner.give(&copy, stat).and_then(|()| attributes.carry(&source, &copy));
         if let Err(obstacle) = dressed {
             unlinkat(to, name, AtFlags::empty()).map_err(|errno| write("remove", errno))?;
-            return Ok(Some(obstacle));
+            return Ok(Done::Refused(obstacle));
         }
         let wants_digest = self.options.digests.wants(path, stat);
         let cancelled = || self.meter.is_cancelled();
@@ -224,9 +234,9 @@ impl Copier<'_> {
         }
         if self.options.manifest {
             let seen = Stat::of_open(&copy).map_err(|errno| write("examine", errno))?;
-            hand.tally.made.push((path(), Made { digest, seen: Some(Seen::of(&seen)) }));
+            return Ok(Done::Made(Made { digest, seen: Some(Seen::of(&seen)) }));
         }
-        Ok(None)
+        Ok(Done::Passed)
     }
 }
 

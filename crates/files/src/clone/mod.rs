@@ -2,9 +2,9 @@
 
 mod carry;
 mod copier;
-mod early_sync;
 mod report;
 mod settle;
+mod still;
 mod tree;
 
 pub use report::{Cloned, Method, Obstacle, ObstacleKind};

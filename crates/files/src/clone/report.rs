@@ -1,6 +1,6 @@
 //! What a copy became, and what it could not carry.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use stead_core::id::Digest;
@@ -123,6 +123,8 @@ pub struct Cloned {
     pub attributes: Vec<RelPath>,
     /// How often files that changed meanwhile were copied again.
     pub rounds: usize,
+    /// The user and the group that files in the copy have where their sources do.
+    pub owner: (u32, u32),
     /// What the copy holds, if that was asked for: digests of the source's bytes as they were
     /// copied, [`Entry::seen`](crate::manifest::Entry::seen) of the copy's own files.
     pub manifest: Option<Manifest>,
@@ -141,7 +143,10 @@ pub(super) struct Tally {
     pub(super) written: u64,
     pub(super) obstacles: BTreeMap<RelPath, ObstacleKind>,
     pub(super) attributes: Vec<RelPath>,
-    pub(super) made: Vec<(RelPath, Made)>,
+    /// By the numbers of folder and entry in the listing that is copied.
+    pub(super) made: Vec<((usize, usize), Made)>,
+    /// By path, once the listing is another one; of a file that was copied again the last.
+    pub(super) made_again: HashMap<RelPath, Made>,
     /// What was gone or something else when its turn came.
     pub(super) missed: BTreeSet<RelPath>,
 }
@@ -153,6 +158,7 @@ impl Tally {
         self.obstacles.extend(other.obstacles);
         self.attributes.extend(other.attributes);
         self.made.extend(other.made);
+        self.made_again.extend(other.made_again);
         self.missed.extend(other.missed);
     }
 
@@ -162,19 +168,37 @@ impl Tally {
         self.attributes.retain(|other| !other.is_within(path));
     }
 
+    /// Keeps by path what is kept by the numbers of `listing`.
+    pub(super) fn name(&mut self, listing: &Listing) {
+        for ((folder, entry), made) in self.made.drain(..) {
+            let Some(folder) = listing.folders.get(folder) else { continue };
+            let Some(found) = folder.entries.get(entry) else { continue };
+            self.made_again.entry(folder.path.child(&found.name)).or_insert(made);
+        }
+    }
+
     pub(super) fn into_cloned(
         mut self,
         listing: Listing,
         rounds: usize,
+        owner: (u32, u32),
         wants_manifest: bool,
     ) -> Cloned {
         self.attributes.sort();
         self.attributes.dedup();
-        // Of a file that was copied again the last counts.
-        let made: std::collections::HashMap<RelPath, Made> = self.made.into_iter().collect();
+        let mut numbered: Vec<Vec<Option<Made>>> = Vec::new();
+        if wants_manifest {
+            let folders = listing.folders.iter();
+            numbered.extend(folders.map(|f| f.entries.iter().map(|_| None).collect()));
+        }
+        for ((folder, entry), made) in self.made {
+            if let Some(room) = numbered.get_mut(folder).and_then(|f| f.get_mut(entry)) {
+                *room = Some(made);
+            }
+        }
         let (mut files, mut bytes) = (0, 0);
-        let mut entries = Vec::new();
-        for (path, found) in listing.entries() {
+        let mut entries = Vec::with_capacity(numbered.iter().map(Vec::len).sum());
+        for ((folder, number), path, found) in listing.numbered() {
             let is_missing = found.stat.kind != Kind::Folder && self.obstacles.contains_key(&path);
             if is_missing {
                 continue;
@@ -186,9 +210,9 @@ impl Tally {
             if wants_manifest {
                 let mut entry = crate::capture::entry(path, found, None);
                 entry.seen = None;
-                if let (Node::File { digest, .. }, Some(made)) =
-                    (&mut entry.node, made.get(&entry.path))
-                {
+                let made = numbered.get_mut(folder).and_then(|f| f.get_mut(number)?.take());
+                let made = made.or_else(|| self.made_again.remove(&entry.path));
+                if let (Node::File { digest, .. }, Some(made)) = (&mut entry.node, made) {
                     *digest = made.digest;
                     entry.seen = made.seen;
                 }
@@ -210,6 +234,7 @@ impl Tally {
             obstacles: obstacles.collect(),
             attributes: self.attributes,
             rounds,
+            owner,
             manifest,
             listing,
         }

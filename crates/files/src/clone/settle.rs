@@ -8,6 +8,7 @@ use rustix::io::Errno;
 
 use super::copier::{Copier, Hand, bits, gets_bits_late};
 use super::report::Tally;
+use super::still::is_still;
 use crate::capture::ROUNDS;
 use crate::content::Buffer;
 use crate::error::{TreeError, at};
@@ -31,7 +32,7 @@ struct Again {
     paths: Vec<RelPath>,
 }
 
-/// Walks the source again and copies what changed, until nothing did. Gives the last listing and
+/// Looks at the source again and copies what changed, until nothing did. Gives the last listing and
 /// how often something had to be copied.
 pub(super) fn settle(
     copier: &Copier<'_>,
@@ -39,6 +40,9 @@ pub(super) fn settle(
     tally: &mut Tally,
 ) -> Result<(Listing, usize), TreeError> {
     for round in 0..=ROUNDS {
+        if tally.missed.is_empty() && is_still(copier.source, &copied, &copier.options.walk)? {
+            return Ok((copied, round));
+        }
         let now = walk_root(copier.source, &copier.options.walk)?;
         let again = differences(&copied, &now, tally);
         if again.paths.is_empty() && now.vanished.is_empty() {
@@ -52,6 +56,7 @@ pub(super) fn settle(
             return Err(TreeError::Unstable(paths));
         }
         tally.missed.clear();
+        tally.name(&copied);
         wait_for_quiet(&now);
         amend(copier, &now, &again, tally)?;
         copied = now;
@@ -194,7 +199,9 @@ fn amend_with(
                 other => other?,
             }
         } else {
-            copier.entry(from, to, folder, found, hand)?;
+            let made = copier.entry(from, to, folder, found, hand)?;
+            let path = || folder.path.child(&found.name);
+            hand.tally.made_again.extend(made.map(|made| (path(), made)));
         }
     }
     for number in &again.touched {

@@ -14,7 +14,6 @@ use stead_core::step::{self, Moment};
 
 use super::carry::Owner;
 use super::copier::{Copier, Hand, bits, gets_bits_late};
-use super::early_sync::EarlySync;
 use super::report::{Cloned, Tally};
 use super::settle::{settle, wait_for_quiet};
 use crate::capture::Digests;
@@ -42,9 +41,6 @@ pub struct CloneOptions<'a> {
     pub digests: Digests<'a>,
     /// Whether the copy's file system is synced at the end, once.
     pub sync: bool,
-    /// Whether the copy's file system is synced while the copying goes on, whenever much was
-    /// written: so that a sync that the caller needs at the end has little left to do.
-    pub early_sync: bool,
 }
 
 impl Default for CloneOptions<'_> {
@@ -56,7 +52,6 @@ impl Default for CloneOptions<'_> {
             manifest: false,
             digests: Digests::None,
             sync: false,
-            early_sync: false,
         }
     }
 }
@@ -150,17 +145,9 @@ fn fill(
     let meter = Meter::new(options.walk.watch, Phase::Copy, Some((totals.files, totals.bytes)));
     let copier = Copier { source, copy: &copy, options, means: &means, owner, meter: &meter };
     wait_for_quiet(&listing);
-    let copied = std::thread::scope(|scope| {
-        let (early, syncs) = EarlySync::begin(scope, &copy, options.early_sync);
-        let mut tally = copy_all(&copier, &listing, &early)?;
-        // The last one may go on while the source is looked at.
-        drop(early);
-        meter.end();
-        let (listing, rounds) = settle(&copier, listing, &mut tally)?;
-        syncs.end().map_err(|errno| at("sync", destination, &RelPath::root(), errno))?;
-        Ok((tally, listing, rounds))
-    });
-    let (tally, listing, rounds) = copied?;
+    let mut tally = copy_all(&copier, &listing)?;
+    meter.end();
+    let (listing, rounds) = settle(&copier, listing, &mut tally)?;
     // What is below a folder comes after it, so from the end: a folder that its owner may not
     // enter is closed when all below it is done.
     for folder in listing.folders().iter().rev() {
@@ -175,7 +162,7 @@ fn fill(
     if options.sync {
         syncfs(&copy).map_err(|errno| at("sync", destination, &RelPath::root(), errno))?;
     }
-    Ok(tally.into_cloned(listing, rounds, options.manifest))
+    Ok(tally.into_cloned(listing, rounds, (owner.uid, owner.gid), options.manifest))
 }
 
 /// From this size on a reflink costs no more than reading and writing, where files have extents
@@ -224,6 +211,8 @@ pub(super) struct Sides<'a> {
     from: Arc<Held<'a>>,
     to: Arc<Held<'a>>,
     folder: &'a FoundFolder,
+    /// Its number in the listing.
+    number: usize,
     /// Parts of it that are not done.
     open: AtomicUsize,
 }
@@ -238,10 +227,10 @@ enum Item<'a> {
 /// Entries of one folder that one thread takes at once.
 const PART: usize = 128;
 
-fn copy_all(copier: &Copier<'_>, listing: &Listing, early: &EarlySync) -> Result<Tally, TreeError> {
+fn copy_all(copier: &Copier<'_>, listing: &Listing) -> Result<Tally, TreeError> {
     let below = subfolders(listing);
     let live = AtomicUsize::new(0);
-    let work = Work { copier, listing, below: &below, live: &live, early };
+    let work = Work { copier, listing, below: &below, live: &live };
     let ended = crew::run(
         copier.options.walk.threads,
         vec![Item::Folder { number: 0, parent: None }],
@@ -283,7 +272,6 @@ struct Work<'a> {
     listing: &'a Listing,
     below: &'a [Vec<usize>],
     live: &'a AtomicUsize,
-    early: &'a EarlySync,
 }
 
 impl<'a> Work<'a> {
@@ -320,6 +308,7 @@ impl<'a> Work<'a> {
             from: Held::new(from, self.live),
             to: Held::new(to, self.live),
             folder,
+            number,
             open: AtomicUsize::new(parts),
         });
         let below = self.below.get(number).map(Vec::as_slice).unwrap_or_default();
@@ -337,21 +326,21 @@ impl<'a> Work<'a> {
     fn part(&self, sides: &Sides<'a>, first: usize, hand: &mut Hand) -> Result<(), TreeError> {
         let folder = sides.folder;
         let (mut files, mut bytes) = (0, 0);
-        for found in folder.entries.iter().skip(first).take(PART) {
+        for (entry, found) in folder.entries.iter().enumerate().skip(first).take(PART) {
             if found.stat.kind == Kind::Folder {
                 continue;
             }
             if self.copier.meter.is_cancelled() {
                 return Err(TreeError::Cancelled);
             }
-            self.copier.entry(&sides.from.fd, &sides.to.fd, folder, found, hand)?;
+            let made = self.copier.entry(&sides.from.fd, &sides.to.fd, folder, found, hand)?;
+            hand.tally.made.extend(made.map(|made| ((sides.number, entry), made)));
             if found.stat.kind == Kind::File {
                 files += 1;
                 bytes += found.stat.size;
             }
         }
         self.copier.meter.add(files, bytes);
-        self.early.count(bytes);
         if sides.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             self.copier.close_folder(&sides.to.fd, folder)?;
         }

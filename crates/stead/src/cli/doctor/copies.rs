@@ -126,6 +126,19 @@ fn tasks(home: &Home, copies: &stead_copies::Home, found: &Found) -> Vec<Finding
             "it may hold work: look into the folder, and remove it when nothing in it is wanted",
         ));
     }
+    for task in found.tasks.iter().filter(|task| task.is_cut_off).take(MOST) {
+        findings.push(Finding::warning(
+            "copies",
+            format!(
+                "the machine stopped before the disk had the copies of task {} of {}",
+                task.task, task.session
+            ),
+            format!(
+                "`stead task discard {} --session {}`; the originals have everything",
+                task.task, task.session
+            ),
+        ));
+    }
     let mut states: BTreeMap<&SessionId, Option<State>> = BTreeMap::new();
     for (of, slot) in missing(found).take(MOST) {
         let state = states.entry(&of.session).or_insert_with(|| state_of(home, &of.session));
