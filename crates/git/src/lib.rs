@@ -36,5 +36,5 @@ pub use objects::TreeEntry;
 pub use operation::Operation;
 pub use refs::{Ref, Target};
 pub use repository::{Kind, RefFormat, Repository};
-pub use status::{Ignored, Untracked};
+pub use status::Ignored;
 pub use worktree::Worktree;

@@ -12,21 +12,6 @@ use crate::repository::Repository;
 /// This folder, as Git takes it at the beginning of a path.
 const HERE: &[u8] = b"./";
 
-/// What is not in the index; paths below the top level, in Git's order.
-///
-/// Together with the index this says what is eligible for review: its entries but for gitlinks,
-/// and [`untracked`](Self::untracked).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Untracked {
-    /// Files and symbolic links that no rule ignores, each by itself.
-    pub untracked: Vec<PathBuf>,
-    /// Repositories that no rule ignores and no gitlink names: their folders.
-    pub nested: Vec<PathBuf>,
-    /// What is ignored, by the topmost: folders that are ignored as a whole, with whatever may yet
-    /// come into them, and single files.
-    pub ignored: Vec<Ignored>,
-}
-
 /// Something that is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ignored {
@@ -37,34 +22,29 @@ pub struct Ignored {
 }
 
 impl Repository {
-    /// What is not tracked. Two processes, which read folders and ignore files and no other file:
-    /// no filter is run.
+    /// What is ignored, by the topmost and in Git's order: folders that are ignored as a whole, with
+    /// whatever may yet come into them, and single files. Together with the index this says what is
+    /// eligible for review. One process, which reads folders and ignore files and no other file: no
+    /// filter is run.
     ///
     /// # Errors
     /// Whatever kept Git from answering; there is no answer without a work tree.
-    pub fn untracked(&self) -> Result<Untracked, GitError> {
-        let ask = |arguments: &[&str]| self.git.ask(self.folder(), "ls-files", arguments);
-        let others = ask(&["ls-files", "-z", "--others", "--exclude-standard"])?;
-        let ignored =
-            ask(&["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"])?;
-        let mut found = Untracked::default();
-        for path in paths(&others) {
-            match path.strip_suffix(b"/") {
-                Some(folder) => found.nested.push(path_of(folder)),
-                None => found.untracked.push(path_of(path)),
-            }
-        }
+    pub fn ignored(&self) -> Result<Vec<Ignored>, GitError> {
+        let arguments =
+            ["ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"];
+        let answer = self.git.ask(self.folder(), "ls-files", &arguments)?;
+        let mut ignored = Vec::new();
         // Git lists a folder too that is not ignored but holds nothing else, and what is in it
         // right behind it: a new file in it would not be ignored.
-        let mut listed = paths(&ignored).peekable();
+        let mut listed = paths(&answer).peekable();
         while let Some(path) = listed.next() {
             let folder = path.strip_suffix(b"/");
             if folder.is_none() || listed.peek().is_none_or(|next| !next.starts_with(path)) {
                 let (is_folder, path) = (folder.is_some(), path_of(folder.unwrap_or(path)));
-                found.ignored.push(Ignored { path, is_folder });
+                ignored.push(Ignored { path, is_folder });
             }
         }
-        Ok(found)
+        Ok(ignored)
     }
 
     /// Which of `candidates`, paths below the top level, have a filter or an encoding of their own by

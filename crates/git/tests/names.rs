@@ -47,14 +47,13 @@ fn field_nam_05_names_come_out_as_they_are_whatever_the_quoting() {
             write(&folder.join(".git/info/exclude"), "ig*\n");
             let found = kit.discover(&folder);
             let sorted = |paths: Vec<PathBuf>| paths.into_iter().collect::<BTreeSet<_>>();
-            let answer = found.untracked().unwrap();
-            assert_eq!(sorted(answer.untracked), sorted(odd_names()));
-            assert_eq!(answer.ignored.len(), odd_names().len());
-            for Ignored { path, is_folder } in &answer.ignored {
+            let answer = found.ignored().unwrap();
+            assert_eq!(answer.len(), odd_names().len());
+            for Ignored { path, is_folder } in &answer {
                 assert!(!is_folder && folder.join(path).is_file(), "{}", path.display());
             }
             let all: Vec<PathBuf> =
-                answer.ignored.into_iter().map(|i| i.path).chain(odd_names()).collect();
+                answer.into_iter().map(|i| i.path).chain(odd_names()).collect();
             let ignored = found.ignored_among(all.iter().map(PathBuf::as_path)).unwrap();
             assert_eq!(ignored.len(), odd_names().len());
             assert!(
@@ -63,7 +62,6 @@ fn field_nam_05_names_come_out_as_they_are_whatever_the_quoting() {
             kit.ok(&folder, &["add", "-A"]);
             let tracked = Index::of(&found).unwrap().entries.into_iter().map(|e| e.path).collect();
             assert_eq!(sorted(tracked), sorted(odd_names()));
-            assert!(found.untracked().unwrap().untracked.is_empty());
         }
     });
 }
@@ -86,10 +84,8 @@ fn what_is_ignored_is_told_by_its_topmost_folder() {
         kit.repository("r/nested");
         fs::create_dir_all(folder.join("empty/inner")).unwrap();
         let found = kit.discover(&folder);
-        let answer = found.untracked().unwrap();
-        assert_eq!(answer.untracked, [Path::new("info/.gitignore"), Path::new("src/keep.log")]);
-        assert_eq!(answer.nested, [Path::new("nested")]);
-        let ignored: BTreeSet<_> = answer.ignored.iter().map(|i| (&*i.path, i.is_folder)).collect();
+        let answer = found.ignored().unwrap();
+        let ignored: BTreeSet<_> = answer.iter().map(|i| (&*i.path, i.is_folder)).collect();
         let expected = [
             ("info/secret", false),
             ("logs/1.log", false),
@@ -112,9 +108,8 @@ fn the_persons_own_ignore_rules_count() {
         let folder = kit.repository("r");
         write(&kit.at("home/.config/git/ignore"), "*.mine\n");
         write(&folder.join("x.mine"), "x");
-        let answer = kit.discover(&folder).untracked().unwrap();
-        assert!(answer.untracked.is_empty());
-        assert_eq!(answer.ignored[0].path, Path::new("x.mine"));
+        let answer = kit.discover(&folder).ignored().unwrap();
+        assert_eq!(answer[0].path, Path::new("x.mine"));
     });
 }
 
@@ -125,9 +120,9 @@ fn an_odd_nested_repository_stops_nothing() {
         kit.empty("r/two\nlines", &[]);
         write(&folder.join("nowhere/.git"), "gitdir: /gone\n");
         write(&folder.join("nowhere/file"), "x");
+        write(&folder.join(".git/info/exclude"), "other\n");
         write(&folder.join("other"), "x");
-        let answer = kit.discover(&folder).untracked().unwrap();
-        assert!(answer.untracked.contains(&PathBuf::from("other")));
-        assert!(answer.nested.contains(&PathBuf::from("two\nlines")));
+        let answer = kit.discover(&folder).ignored().unwrap();
+        assert_eq!(answer.iter().map(|i| &*i.path).collect::<Vec<_>>(), [Path::new("other")]);
     });
 }

@@ -11,7 +11,7 @@ use stead_files::{
     WalkOptions, Watch, walk,
 };
 use stead_git::index::EntryKind;
-use stead_git::{Git, GitError, Index, IndexError, Repository, Untracked};
+use stead_git::{Git, GitError, Ignored, Index, IndexError, Repository};
 
 use super::{joined, links, place};
 use crate::error::{CopyError, failed};
@@ -47,7 +47,7 @@ pub(super) struct GitSurvey {
 
 /// What Git answers without knowing what a walk found.
 struct Answers {
-    untracked: Untracked,
+    ignored: Vec<Ignored>,
     converted: BTreeSet<PathBuf>,
 }
 
@@ -138,8 +138,8 @@ impl Survey {
 
     fn take(&mut self, answers: Answers) -> Result<(), MakeError> {
         let Some(found) = &mut self.git else { return Ok(()) };
-        let Answers { untracked, converted } = answers;
-        self.ignored.extend(untracked.ignored.iter().filter_map(|ignored| rel(&ignored.path)));
+        let Answers { ignored, converted } = answers;
+        self.ignored.extend(ignored.iter().filter_map(|ignored| rel(&ignored.path)));
         // Git lists no special files, so their names are judged by themselves.
         let ignored = Scope::new(self.ignored.iter().cloned());
         let specials: Vec<RelPath> = self
@@ -282,18 +282,18 @@ impl GitSurvey {
         Ok(Self { repository, index, converted, modules: None, index_state })
     }
 
-    /// Three processes, two at a time.
+    /// Two processes.
     fn ask(&self) -> Result<Answers, GitError> {
         let files = self.index.entries.iter().filter(|entry| {
             entry.stage == 0 && matches!(entry.kind, EntryKind::File | EntryKind::Executable)
         });
-        let (untracked, converted) = std::thread::scope(|scope| {
-            let untracked = scope.spawn(|| self.repository.untracked());
+        let (ignored, converted) = std::thread::scope(|scope| {
+            let ignored = scope.spawn(|| self.repository.ignored());
             let paths = files.map(|entry| entry.path.as_path());
             let converted = self.repository.converted_among(paths);
-            (joined(untracked), converted)
+            (joined(ignored), converted)
         });
-        Ok(Answers { untracked: untracked?, converted: converted? })
+        Ok(Answers { ignored: ignored?, converted: converted? })
     }
 
     /// Whether the index file is the one that was read.
