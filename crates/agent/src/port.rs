@@ -58,16 +58,7 @@ pub enum Entry {
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionTool {
     /// Spawn an agent below the caller.
-    Spawn {
-        /// The free-form name.
-        task_name: String,
-        /// The whole assignment.
-        message: String,
-        /// The role, if not the caller's.
-        role: Option<String>,
-        /// A directory other than the caller's: absolute, or relative to the caller's.
-        working_directory: Option<String>,
-    },
+    Spawn(Spawn),
     /// Store mail, or continue an agent.
     Send {
         /// The target as given.
@@ -103,6 +94,19 @@ pub enum SessionTool {
     ListTasks,
     /// Delegate a task to an agent of its own.
     Propose(Proposal),
+}
+
+/// An agent to spawn, as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spawn {
+    /// The free-form name.
+    pub task_name: String,
+    /// The whole assignment.
+    pub message: String,
+    /// The role, if not the caller's.
+    pub role: Option<String>,
+    /// A directory other than the caller's: absolute, or relative to the caller's.
+    pub working_directory: Option<String>,
 }
 
 /// A task to delegate, as it was proposed.

@@ -5,6 +5,7 @@ mod admission;
 mod asks;
 mod commit;
 mod conversation;
+mod equip;
 mod message;
 mod propose;
 mod recovery;
