@@ -1,14 +1,14 @@
 //! How a session begins.
 
 use stead_core::delegated::LONGEST_TITLE;
-use stead_core::event::{DriverSpec, SessionStarted};
+use stead_core::event::SessionStarted;
 use stead_core::id::{RequestId, SessionId};
 use stead_core::line;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, Outcomes, State};
 
 use super::{Engine, failed};
-use crate::api::{DriverParams, StartParams, StartResponse};
+use crate::api::{StartParams, StartResponse};
 use crate::drivers;
 use crate::roots;
 use crate::session::{Actor, Surroundings, text_body};
@@ -16,9 +16,7 @@ use crate::session::{Actor, Surroundings, text_body};
 impl Engine {
     /// Starts a session, or names the one that the same request started.
     pub(crate) async fn start(&self, params: StartParams) -> Result<StartResponse, Refusal> {
-        let DriverParams::Playbook { name, text } = params.driver;
-        drivers::parse(&name, &text)?;
-        let (playbook, playbook_ref) = text_body(&text)?;
+        let (driver, mut bodies) = drivers::freeze(params.driver)?;
         let (message, message_ref) = text_body(&params.message)?;
         if params.message.trim().is_empty() {
             return Err(Refusal::new(RefusalKind::InvalidArgument, "the message is empty"));
@@ -44,11 +42,7 @@ impl Engine {
                 mode: params.mode,
                 plan_ceiling: params.plan_ceiling,
             },
-            driver: DriverSpec {
-                kind: drivers::PLAYBOOK.to_owned(),
-                name,
-                body: Some(playbook_ref),
-            },
+            driver,
             directory,
             message: message_ref,
             title: title_of(&params.message),
@@ -61,7 +55,7 @@ impl Engine {
         }
         let (actor, handle) = Actor::new(self.shared.clone(), session.clone(), State::default());
         tokio::spawn(actor.run());
-        let bodies = vec![playbook, message];
+        bodies.push(message);
         let outcome = handle.run(command, bodies, Some(params.request), Some(surroundings)).await?;
         sessions.insert(session.clone(), handle);
         match outcome {
