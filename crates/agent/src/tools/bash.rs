@@ -47,7 +47,7 @@ impl Tools {
             program: "bash".into(),
             arguments: vec!["-c".into(), line.into()],
             environment,
-            directory: turn.directory.as_path().to_owned(),
+            directory: turn.situation.directory.as_path().to_owned(),
             time_limit: limit,
             grace: GRACE,
             pipes: Pipes::None,

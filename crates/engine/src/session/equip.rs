@@ -4,30 +4,39 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use stead_agent::{Driver, Execution, Port, Turn, TurnEnd};
+use stead_agent::{Driver, Execution, Port, Situation, Turn, TurnEnd};
 use stead_core::env::XDG_STATE_HOME;
 use stead_core::event::{DriverSpec, Outcome};
 use stead_core::id::{SessionId, TurnId};
-use stead_core::layout::{AbsoluteDir, Root};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
+use stead_core::roster::Agent;
 use stead_place::{Identity, Place};
 use tokio_util::sync::CancellationToken;
 
-use super::actor::Shared;
+use super::actor::{Actor, Shared};
 use crate::door::Door;
+
+impl Actor {
+    /// What an agent is told as its turn begins.
+    pub(super) fn situation(&self, path: &AgentPath, agent: &Agent) -> Situation {
+        Situation {
+            path: path.clone(),
+            directory: agent.directory.clone(),
+            roots: self.routes(agent),
+            originals: self.originals(agent),
+        }
+    }
+}
 
 /// What a turn is run with.
 pub(super) struct TurnFacts {
     pub(super) shared: Arc<Shared>,
     pub(super) session: SessionId,
     pub(super) agent: SessionId,
-    pub(super) path: AgentPath,
     pub(super) turn: TurnId,
     pub(super) driver: DriverSpec,
-    pub(super) directory: AbsoluteDir,
-    pub(super) roots: Vec<Root>,
-    pub(super) originals: Vec<AbsoluteDir>,
+    pub(super) situation: Situation,
     pub(super) environment: BTreeMap<OsString, OsString>,
     pub(super) port: Port,
     pub(super) cancel: CancellationToken,
@@ -51,7 +60,7 @@ impl TurnFacts {
     async fn equip(self) -> Result<(Arc<dyn Driver>, Turn, Door), Refusal> {
         let failed = |e: String| Refusal::new(RefusalKind::Failed, e);
         let shared = self.shared.clone();
-        let (directory, agent) = (self.directory.clone(), self.agent.clone());
+        let (directory, agent) = (self.situation.directory.clone(), self.agent.clone());
         let spec = self.driver.clone();
         let (place, driver) = tokio::task::spawn_blocking(move || {
             let place = Place::adopt(&shared.home.host(), &directory, &agent)
@@ -62,11 +71,12 @@ impl TurnFacts {
         .await
         .map_err(|e| failed(e.to_string()))??;
         let socket = place.socket(self.shared.home.runtime());
-        let door =
-            self.shared.doors.open(&socket, self.session.clone(), self.path.clone()).map_err(
-                |e| failed(format!("the socket {} cannot be made: {e}", socket.display())),
-            )?;
-        let identity = Identity { agent: &self.agent, path: &self.path, socket: &socket };
+        let door = self
+            .shared
+            .doors
+            .open(&socket, self.session.clone(), self.situation.path.clone())
+            .map_err(|e| failed(format!("the socket {} cannot be made: {e}", socket.display())))?;
+        let identity = Identity { agent: &self.agent, path: &self.situation.path, socket: &socket };
         let environment = place.environment(&self.environment, identity);
         let mut client = self.environment;
         if let Some(state) = self.shared.home.state_home() {
@@ -90,11 +100,8 @@ impl TurnFacts {
                 .join(self.turn.to_string()),
             session: self.session,
             agent: self.agent,
-            path: self.path,
             id: self.turn,
-            directory: self.directory,
-            roots: self.roots,
-            originals: self.originals,
+            situation: self.situation,
             environment,
             spawners: self.shared.spawners.clone(),
             runs: self.shared.runs.clone(),

@@ -1,7 +1,7 @@
 //! The tool `list_agents`.
 
 use serde_json::json;
-use stead_agent::port::Told;
+use stead_agent::port::Done;
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 
@@ -12,7 +12,7 @@ use crate::session::actor::Actor;
 const MOST_LISTED: usize = 100;
 impl Actor {
     /// Lists the agents below `prefix` that have begun, active ones first when not all fit.
-    pub(super) fn list(&self, prefix: Option<&str>) -> Result<Told, Refusal> {
+    pub(super) fn list(&self, prefix: Option<&str>) -> Result<Done, Refusal> {
         let prefix = prefix
             .map(AgentPath::parse)
             .transpose()
@@ -41,10 +41,7 @@ impl Actor {
             .iter()
             .map(|a| json!({ "path": a.path, "activity": a.activity, "driver": a.driver }))
             .collect();
-        Ok(Told::Done {
-            text: lines.join("\n"),
-            structured: json!({ "agents": listed, "more": more }),
-        })
+        Ok(Done { text: lines.join("\n"), structured: json!({ "agents": listed, "more": more }) })
     }
 }
 

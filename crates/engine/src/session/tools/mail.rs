@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use stead_agent::port::Told;
+use stead_agent::port::{Answering, Done};
 use stead_core::event::MailKind;
 use stead_core::id::TurnId;
 use stead_core::mail::{Receipt, ReceiptState};
@@ -14,7 +14,7 @@ use stead_core::wait;
 
 use crate::api::Activity;
 use crate::session::actor::{Actor, Waiter};
-use crate::session::asks::{Reply, text_body};
+use crate::session::conversation::text_body;
 use crate::session::message::{Message, Published, Work};
 
 /// Stores mail of `from`; the receipt answers.
@@ -23,7 +23,7 @@ pub(super) fn send(
     target: String,
     message: &str,
     wake: bool,
-    answer: Reply,
+    answer: Answering<Done>,
     work: &mut Vec<Work>,
 ) {
     let (body, reference) = match text_body(message) {
@@ -32,7 +32,7 @@ pub(super) fn send(
     };
     let command = Command::Send { from: Some(from), target, body: reference, wake };
     let then = Box::new(move |_: &mut Actor, outcome: Result<Outcomes, Refusal>| {
-        let _ = answer.send(outcome.map(|outcome| told_receipt(&outcome)));
+        let _ = answer.send(outcome.and_then(told_receipt));
     });
     work.push(Work::new(command, then).with(body));
 }
@@ -44,7 +44,7 @@ impl Actor {
         path: AgentPath,
         turn: TurnId,
         asked: Option<u64>,
-        answer: Reply,
+        answer: Answering<Done>,
     ) {
         let used_ms = wait::clamp(asked);
         if self.waiting.contains_key(&path) {
@@ -84,12 +84,12 @@ impl Actor {
     }
 }
 
-fn told_receipt(outcome: &Outcomes) -> Told {
-    let Outcomes::Sent(receipt) = outcome else { return Told::Recorded };
-    Told::Done {
-        text: receipt_text(receipt),
-        structured: serde_json::to_value(receipt).unwrap_or_default(),
-    }
+fn told_receipt(outcome: Outcomes) -> Result<Done, Refusal> {
+    let Outcomes::Sent(receipt) = outcome else {
+        return Err(Refusal::new(RefusalKind::Failed, format!("a message came to {outcome:?}")));
+    };
+    let structured = serde_json::to_value(&receipt).unwrap_or_default();
+    Ok(Done { text: receipt_text(&receipt), structured })
 }
 
 /// A receipt in one line.
@@ -108,11 +108,8 @@ fn receipt_text(receipt: &Receipt) -> String {
     }
 }
 
-fn told_wait(reason: &str, used_ms: u64) -> Told {
-    Told::Done {
-        text: reason.to_owned(),
-        structured: json!({ "reason": reason, "timeout_ms": used_ms }),
-    }
+fn told_wait(reason: &str, used_ms: u64) -> Done {
+    Done { text: reason.to_owned(), structured: json!({ "reason": reason, "timeout_ms": used_ms }) }
 }
 
 fn reason(kind: MailKind, wake: bool) -> &'static str {

@@ -8,14 +8,13 @@ mod tasks;
 
 use serde_json::json;
 use stead_agent::SessionTool;
-use stead_agent::port::Told;
+use stead_agent::port::{Answering, Done};
 use stead_core::id::{CallId, TurnId};
 use stead_core::path::AgentPath;
 
 use self::list::activity_name;
 pub(super) use self::spawn::{new_agent, role_named, told_path};
 use super::actor::Actor;
-use super::asks::Reply;
 use super::message::Work;
 
 impl Actor {
@@ -26,7 +25,7 @@ impl Actor {
         turn: TurnId,
         call: CallId,
         tool: SessionTool,
-        answer: Reply,
+        answer: Answering<Done>,
         work: &mut Vec<Work>,
     ) {
         match tool {
@@ -36,7 +35,7 @@ impl Actor {
             }
             SessionTool::Wait { timeout_ms } => self.wait(path, turn, timeout_ms, answer),
             SessionTool::Interrupt { target } => {
-                let told = self.interrupt(Some(&path), &target).map(|response| Told::Done {
+                let told = self.interrupt(Some(&path), &target).map(|response| Done {
                     text: format!("{} was {}", response.path, activity_name(response.was)),
                     structured: json!({ "path": response.path, "was": response.was }),
                 });

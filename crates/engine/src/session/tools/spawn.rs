@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde_json::json;
-use stead_agent::port::{Spawn, Told};
+use stead_agent::port::{Answering, Done, Spawn};
 use stead_core::id::{CallId, RoleName, SessionId, TurnId};
 use stead_core::layout::AbsoluteDir;
 use stead_core::path::AgentPath;
@@ -14,7 +14,7 @@ use stead_core::session::{Command, Outcomes};
 use super::directory;
 use crate::session::actor::Actor;
 use crate::session::admission::Reserved;
-use crate::session::asks::{Reply, text_body};
+use crate::session::conversation::text_body;
 use crate::session::message::{Message, Work};
 
 impl Actor {
@@ -25,7 +25,7 @@ impl Actor {
         turn: TurnId,
         call: CallId,
         mut asked: Spawn,
-        answer: Reply,
+        answer: Answering<Done>,
         work: &mut Vec<Work>,
     ) {
         if let Err(refusal) = self.check_open() {
@@ -71,7 +71,11 @@ struct Called {
 }
 
 impl Called {
-    fn work(self, directory: Option<AbsoluteDir>, answer: Reply) -> Result<Work, (Reply, Refusal)> {
+    fn work(
+        self,
+        directory: Option<AbsoluteDir>,
+        answer: Answering<Done>,
+    ) -> Result<Work, (Answering<Done>, Refusal)> {
         let Spawn { task_name, message, role, working_directory: _ } = self.asked;
         let (body, reference) = match text_body(&message) {
             Ok(body) => body,
@@ -128,6 +132,6 @@ pub(in crate::session) fn new_agent() -> Result<SessionId, Refusal> {
 }
 
 /// The address of a new agent, as its spawner hears it.
-pub(in crate::session) fn told_path(path: &AgentPath) -> Told {
-    Told::Done { text: path.to_string(), structured: json!({ "path": path }) }
+pub(in crate::session) fn told_path(path: &AgentPath) -> Done {
+    Done { text: path.to_string(), structured: json!({ "path": path }) }
 }
