@@ -198,12 +198,13 @@ pub(crate) fn heard(text: &str) -> Entry {
 }
 
 pub(crate) fn say(text: &str) -> Reply {
-    Reply { text: text.to_owned(), calls: Vec::new() }
+    Reply { text: text.to_owned(), ..Reply::default() }
 }
 
 pub(crate) fn call(id: &str, tool: &str, arguments: Value) -> Reply {
     let id = CallId::parse(id).unwrap();
-    Reply { text: String::new(), calls: vec![ToolCall { id, tool: tool.to_owned(), arguments }] }
+    let calls = vec![ToolCall { id, tool: tool.to_owned(), arguments }];
+    Reply { calls, ..Reply::default() }
 }
 
 /// How many replies the conversation of a request holds.
