@@ -123,7 +123,7 @@ mod tests {
             |text: &&str| ToolCall { id: id(text), tool: "list".into(), arguments: json!({}) };
         Entry::Said {
             turn: TURN,
-            reply: Reply { text: String::new(), calls: ids.iter().map(call).collect() },
+            reply: Reply { calls: ids.iter().map(call).collect(), ..Reply::default() },
         }
     }
 

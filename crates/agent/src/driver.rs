@@ -34,6 +34,21 @@ pub struct Execution {
     pub socket: PathBuf,
 }
 
+/// What an agent is told of itself at the beginning of a turn, whatever drives it. The tools of
+/// stead's own loop hold it to the same, so that what it is told and what it may do never differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Situation {
+    /// Its address.
+    pub path: AgentPath,
+    /// Its directory, checked just before the turn.
+    pub directory: AbsoluteDir,
+    /// The folders that it uses: tools read and write inside them only. Of an agent with a layout
+    /// these are its private copies.
+    pub roots: Vec<Root>,
+    /// What the folders are copies of, in their order; empty: they are the originals.
+    pub originals: Vec<AbsoluteDir>,
+}
+
 /// Everything that one turn needs; nothing of it is read from the process's own surroundings.
 #[derive(Clone)]
 pub struct Turn {
@@ -41,17 +56,10 @@ pub struct Turn {
     pub session: SessionId,
     /// The agent's id.
     pub agent: SessionId,
-    /// The agent's address.
-    pub path: AgentPath,
     /// Which turn.
     pub id: TurnId,
-    /// The agent's directory, checked just before the turn.
-    pub directory: AbsoluteDir,
-    /// The folders that the agent uses: tools read and write inside them only. Of an agent with a
-    /// layout these are its private copies.
-    pub roots: Vec<Root>,
-    /// What the folders are copies of, in their order; empty: they are the originals.
-    pub originals: Vec<AbsoluteDir>,
+    /// What the agent is told, and held to.
+    pub situation: Situation,
     /// The complete environment of every process of the turn.
     pub environment: BTreeMap<OsString, OsString>,
     /// Where the logs of the turn's commands go.

@@ -7,6 +7,6 @@ pub mod port;
 pub mod prompt;
 pub mod tools;
 
-pub use driver::{Driver, Execution, Turn, TurnEnd};
+pub use driver::{Driver, Execution, Situation, Turn, TurnEnd};
 pub use looping::{Loop, MOST_STEPS};
-pub use port::{Ask, Asked, Entry, Port, SessionTool, Told};
+pub use port::{Answering, Ask, Asked, Done, Entry, Port, SessionTool};

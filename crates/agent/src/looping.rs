@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use serde::Serialize;
 use stead_core::event::Outcome;
 use stead_core::refusal::{Refusal, RefusalKind};
-use stead_model::{Model, Reply, Request};
+use stead_model::{Model, Reply, Request, ToolResult};
 
 use crate::conversation::{Conversation, last_word};
 use crate::driver::{Driver, Turn, TurnEnd};
-use crate::port::{Ask, Entry, Told};
+use crate::port::{Ask, Entry};
 use crate::prompt;
-use crate::tools::{Stopped, Tools, YIELD_AFTER, ask, catalogue, unexpected};
+use crate::tools::{Stopped, Tools, YIELD_AFTER, ask, catalogue};
 
 /// The most replies of one turn: an agent that goes in circles ends there.
 pub const MOST_STEPS: u32 = 1000;
@@ -52,22 +52,22 @@ impl<M: Model + ?Sized> Loop<M> {
         tools: &mut Tools,
         said: &mut String,
     ) -> Result<String, Stopped> {
-        let mut entries = ask_entries(turn, Ask::Conversation).await?;
-        let news = ask_entries(turn, Ask::Boundary).await?;
+        let mut entries = conversation(turn).await?;
+        let news = boundary(turn).await?;
         entries.extend(news.into_iter().filter(|entry| matches!(entry, Entry::Heard { .. })));
         if let Some(text) = last_word(&entries, turn.id) {
             return Ok(text.to_owned());
         }
         let mut conversation = Conversation::of(&entries);
         drop(entries);
-        let instructions = prompt::instructions(turn);
+        let instructions = prompt::instructions(&turn.situation);
         let specs: Vec<_> = catalogue().iter().map(crate::tools::Tool::spec).collect();
         for step in 0..self.most_steps {
             if step > 0 {
-                ask_entries(turn, Ask::Boundary).await?.iter().for_each(|e| conversation.hear(e));
+                boundary(turn).await?.iter().for_each(|e| conversation.hear(e));
             }
             let request = Request {
-                agent: turn.path.clone(),
+                agent: turn.situation.path.clone(),
                 instructions: instructions.clone(),
                 messages: std::mem::take(&mut conversation.messages),
                 tools: specs.clone(),
@@ -75,8 +75,7 @@ impl<M: Model + ?Sized> Loop<M> {
             let reply = self.reply(turn, &request, &conversation).await;
             conversation.messages = request.messages;
             let reply = reply?;
-            let calls = reply.calls.iter().map(|call| call.id.clone()).collect();
-            match record(turn, Ask::Say { reply: stored(&reply)?, calls }).await {
+            match say(turn, &reply).await {
                 Ok(()) => {}
                 // It must hear that first; what it said without knowing is not recorded.
                 Err(Stopped::Refused(refusal)) if refusal.kind == RefusalKind::MailWaiting => {
@@ -92,10 +91,9 @@ impl<M: Model + ?Sized> Loop<M> {
             }
             conversation.say(reply.clone());
             for call in reply.calls {
-                tracing::debug!(agent = %turn.path, call = %call.id, tool = %call.tool, "a call");
+                tracing::debug!(agent = %turn.situation.path, call = %call.id, tool = %call.tool, "a call");
                 let result = tools.run(call).await.ok_or(Stopped::Cancelled)?;
-                let ask = Ask::Answer { call: result.id.clone(), result: stored(&result)? };
-                record(turn, ask).await?;
+                answer(turn, &result).await?;
                 conversation.answer(result);
             }
         }
@@ -156,18 +154,24 @@ impl<M: Model + ?Sized + 'static> Driver for Loop<M> {
     }
 }
 
-async fn ask_entries(turn: &Turn, what: Ask) -> Result<Vec<Entry>, Stopped> {
-    match ask(turn, what).await? {
-        Told::Entries(entries) => Ok(entries),
-        other => Err(unexpected(&other).into()),
-    }
+async fn conversation(turn: &Turn) -> Result<Vec<Entry>, Stopped> {
+    ask(turn, |answer| Ask::Conversation { answer }).await
 }
 
-async fn record(turn: &Turn, what: Ask) -> Result<(), Stopped> {
-    match ask(turn, what).await? {
-        Told::Recorded => Ok(()),
-        other => Err(unexpected(&other).into()),
-    }
+/// What is new since the last boundary.
+async fn boundary(turn: &Turn) -> Result<Vec<Entry>, Stopped> {
+    ask(turn, |answer| Ask::Boundary { answer }).await
+}
+
+async fn say(turn: &Turn, reply: &Reply) -> Result<(), Stopped> {
+    let calls = reply.calls.iter().map(|call| call.id.clone()).collect();
+    let reply = stored(reply)?;
+    ask(turn, |answer| Ask::Say { reply, calls, answer }).await
+}
+
+async fn answer(turn: &Turn, result: &ToolResult) -> Result<(), Stopped> {
+    let (call, result) = (result.id.clone(), stored(result)?);
+    ask(turn, |answer| Ask::Answer { call, result, answer }).await
 }
 
 /// A message as it is stored.

@@ -9,14 +9,14 @@ use stead_core::layout::Access;
 use stead_core::mail::INLINE_RESULT;
 use stead_model::ToolResult;
 
-use crate::driver::Turn;
+use crate::driver::Situation;
 use crate::tools::display;
 
-/// The instructions of a turn.
-pub(crate) fn instructions(turn: &Turn) -> String {
-    let path = &turn.path;
-    let directory = display(turn.directory.as_path());
-    let roots = root_map(turn);
+/// The instructions of an agent in this situation.
+pub(crate) fn instructions(situation: &Situation) -> String {
+    let path = &situation.path;
+    let directory = display(situation.directory.as_path());
+    let roots = root_map(situation);
     let end = match path.parent() {
         Some(parent) => format!("ends your turn and goes to {parent} as your RESULT"),
         None => "ends your turn and is what the person reads".to_owned(),
@@ -40,15 +40,15 @@ Your last message, the one without a call, {end}. Commands that you started with
 }
 
 /// The root map: what an agent reads before anything else (seed 3).
-fn root_map(turn: &Turn) -> String {
-    let copies = !turn.originals.is_empty();
+fn root_map(situation: &Situation) -> String {
+    let copies = !situation.originals.is_empty();
     let mut map = String::from(if copies {
         "Your folders are private copies; write nowhere else:\n"
     } else {
         "The working roots:\n"
     });
-    let mut originals = turn.originals.iter();
-    for (number, root) in turn.roots.iter().enumerate() {
+    let mut originals = situation.originals.iter();
+    for (number, root) in situation.roots.iter().enumerate() {
         let access = match root.access {
             Access::Read => "read only",
             Access::Write => "read and write",

@@ -14,7 +14,7 @@ use stead_core::event::{CallFate, Outcome};
 use stead_core::id::{CallId, TurnId};
 use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
-use stead_model::{Message, Model, ModelError, Reply, Request};
+use stead_model::{Message, Model, ModelError, Reply, Request, Usage};
 
 const YIELD: Duration = Duration::from_secs(10);
 
@@ -47,6 +47,26 @@ async fn what_is_said_is_recorded_before_it_is_done() {
             "say ",
         ]
     );
+}
+
+#[tokio::test]
+async fn what_a_reply_used_is_recorded_with_it() {
+    let world = World::new();
+    let usage = Usage { input: 1200, output: 80, cost_micros: Some(900) };
+    let end = run(world.turn(), YIELD, move |request| {
+        Ok(match replies(request) {
+            0 => Reply { usage: Some(usage), ..call("a", "list_agents", json!({})) },
+            _ => say("done"),
+        })
+    })
+    .await;
+    assert_eq!(end.result, "done");
+    let state = world.state();
+    let used = state.entries.iter().filter_map(|entry| match entry {
+        Entry::Said { reply, .. } => Some(reply.usage),
+        _ => None,
+    });
+    assert_eq!(used.collect::<Vec<_>>(), [Some(usage), None]);
 }
 
 #[tokio::test]

@@ -52,8 +52,7 @@ fn field_nam_05_names_come_out_as_they_are_whatever_the_quoting() {
             for Ignored { path, is_folder } in &answer {
                 assert!(!is_folder && folder.join(path).is_file(), "{}", path.display());
             }
-            let all: Vec<PathBuf> =
-                answer.into_iter().map(|i| i.path).chain(odd_names()).collect();
+            let all: Vec<PathBuf> = answer.into_iter().map(|i| i.path).chain(odd_names()).collect();
             let ignored = found.ignored_among(all.iter().map(PathBuf::as_path)).unwrap();
             assert_eq!(ignored.len(), odd_names().len());
             assert!(

@@ -36,6 +36,21 @@ pub struct Reply {
     /// The calls, run in this order, one after another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<ToolCall>,
+    /// What it used, where that is known. Unknown is not nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+/// What one reply used, as whoever gave it reports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens read.
+    pub input: u64,
+    /// Tokens written.
+    pub output: u64,
+    /// What it cost, in millionths of the provider's currency; none where only tokens are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_micros: Option<u64>,
 }
 
 /// One call of a tool.
@@ -109,9 +124,19 @@ mod tests {
     /// What is stored today; a change here needs a new version of the events that hold it.
     #[test]
     fn the_stored_form_stays() {
-        let said = Message::Assistant(Reply { text: "a".to_owned(), calls: vec![call()] });
+        let reply = Reply { text: "a".to_owned(), calls: vec![call()], usage: None };
+        let said = Message::Assistant(reply.clone());
         assert_snapshot!(serde_json::to_string(&said).unwrap(), @r#"
         {"role":"assistant","text":"a","calls":[{"id":"t1-s1-1","tool":"bash","arguments":{"command":"true"}}]}
+        "#);
+        let tokens = Usage { input: 7, output: 3, cost_micros: None };
+        let known = Reply { calls: Vec::new(), usage: Some(tokens), ..reply.clone() };
+        assert_snapshot!(serde_json::to_string(&known).unwrap(), @r#"
+        {"text":"a","usage":{"input":7,"output":3}}
+        "#);
+        let cost = Usage { cost_micros: Some(0), ..tokens };
+        assert_snapshot!(serde_json::to_string(&Reply { usage: Some(cost), ..known }).unwrap(), @r#"
+        {"text":"a","usage":{"input":7,"output":3,"cost_micros":0}}
         "#);
         let silent = Message::Assistant(Reply::default());
         assert_snapshot!(serde_json::to_string(&silent).unwrap(), @r#"
@@ -149,7 +174,7 @@ mod tests {
         let new = json!({ "text": "a", "thinking": "b", "calls": [
             { "id": "t1-s1-1", "tool": "bash", "arguments": { "command": "true" }, "nice": 3 },
         ] });
-        let reply = Reply { text: "a".to_owned(), calls: vec![call()] };
+        let reply = Reply { text: "a".to_owned(), calls: vec![call()], usage: None };
         assert_eq!(read::<Reply>(new).unwrap(), reply);
         // Nothing that was said may be lost unseen.
         assert!(read::<Message>(json!({ "role": "developer", "text": "a" })).is_err());
@@ -164,6 +189,7 @@ mod tests {
             argument in any::<String>(),
             number in any::<i64>(),
             failed in any::<bool>(),
+            tokens in any::<Option<(u64, u64, Option<u64>)>>(),
         ) {
             let mut call = call();
             call.arguments = json!({ "text": argument, "number": number, "list": [null, true] });
@@ -175,7 +201,15 @@ mod tests {
                     text: text.clone(),
                     opens_turn: failed,
                 },
-                Message::Assistant(Reply { text: text.clone(), calls: vec![call.clone(), call] }),
+                Message::Assistant(Reply {
+                    text: text.clone(),
+                    calls: vec![call.clone(), call],
+                    usage: tokens.map(|(input, output, cost_micros)| Usage {
+                        input,
+                        output,
+                        cost_micros,
+                    }),
+                }),
                 Message::Tool(ToolResult { id, text, structured: Some(json!(number)), failed }),
             ] {
                 let stored = serde_json::to_string(&message).unwrap();

@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use stead_process::{Command, How, Spawner};
+use stead_process::{Command, How, Pipes, Spawner};
 
 fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().collect();
@@ -32,6 +32,7 @@ fn main() -> std::process::ExitCode {
             directory: "/".into(),
             time_limit: Duration::from_secs(10),
             grace: Duration::from_secs(1),
+            pipes: Pipes::None,
             log: log.clone(),
             log_limit: 1 << 20,
             held: None,

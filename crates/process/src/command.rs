@@ -14,7 +14,8 @@ use crate::launch::Launch;
 
 /// A command and its bounds. Neither environment nor directory nor open files are inherited; umask
 /// and resource limits are those with which the spawner was started. Its standard input is
-/// `/dev/null`, its signals are as by default, and it leads a session without a terminal.
+/// `/dev/null` unless [`pipes`](Self::pipes) says otherwise, its signals are as by default, and it
+/// leads a session without a terminal.
 pub struct Command {
     /// The program: a name looked up in `PATH` of [`environment`](Self::environment), or a path,
     /// where a relative one starts at [`directory`](Self::directory).
@@ -25,13 +26,16 @@ pub struct Command {
     pub environment: BTreeMap<OsString, OsString>,
     /// The working directory, absolute.
     pub directory: PathBuf,
-    /// How long the command may run before its tree is ended.
+    /// How long the command may run before its tree is ended; a time beyond the clock's range, such
+    /// as [`Duration::MAX`], is no limit.
     pub time_limit: Duration,
     /// How long processes may take to end after TERM before they get KILL. Leftovers of a command
     /// that ended by itself get at most half a second.
     pub grace: Duration,
-    /// The file that gets standard output and standard error, absolute; truncated if it exists,
-    /// made with the bits `0600` if not. A symbolic link there is refused.
+    /// Which of its standard streams whoever starts it writes and reads.
+    pub pipes: Pipes,
+    /// The file that gets standard output and standard error, but for a piped one; absolute;
+    /// truncated if it exists, made with the bits `0600` if not. A symbolic link there is refused.
     pub log: PathBuf,
     /// The most bytes that [`log`](Self::log) may have. What comes beyond is read and counted but not
     /// kept; the beginning and up to the last 256 KiB survive.
@@ -40,6 +44,29 @@ pub struct Command {
     /// the command never gets it. The caller closes its own (by dropping this command) if the
     /// supervisor shall be the only holder.
     pub held: Option<OwnedFd>,
+}
+
+/// Which standard streams of a command are pipes to whoever starts it; see
+/// [`Run::stdin`](crate::Run::stdin) and [`Run::stdout`](crate::Run::stdout).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Pipes {
+    /// None: there is nothing to read, and what it writes goes to the log.
+    #[default]
+    None,
+    /// Standard input. What it writes goes to the log.
+    Stdin,
+    /// Standard input and standard output. Standard error goes to the log.
+    StdinAndStdout,
+}
+
+impl Pipes {
+    pub(crate) fn has_stdin(self) -> bool {
+        self != Self::None
+    }
+
+    pub(crate) fn has_stdout(self) -> bool {
+        self == Self::StdinAndStdout
+    }
 }
 
 impl Command {
@@ -100,6 +127,7 @@ pub(crate) struct Order {
     pub(crate) directory: Raw,
     pub(crate) time_limit: Duration,
     pub(crate) grace: Duration,
+    pub(crate) pipes: Pipes,
     pub(crate) log: Raw,
     pub(crate) log_limit: u64,
 }
@@ -117,6 +145,7 @@ impl From<&Command> for Order {
             directory: command.directory.as_os_str().into(),
             time_limit: command.time_limit,
             grace: command.grace,
+            pipes: command.pipes,
             log: command.log.as_os_str().into(),
             log_limit: command.log_limit,
         }
@@ -137,6 +166,7 @@ impl Order {
             directory: self.directory.into_os_string().into(),
             time_limit: self.time_limit,
             grace: self.grace,
+            pipes: self.pipes,
             log: self.log.into_os_string().into(),
             log_limit: self.log_limit,
             held,

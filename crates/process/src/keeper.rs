@@ -33,6 +33,7 @@ use stead_core::step::{self, Moment};
 use crate::group::{self, descendants};
 use crate::identity::{ProcessIdentity, Stat, from_pid, to_pid};
 use crate::launch::Launch;
+use crate::pipe::Theirs;
 use crate::run::{How, is_readable};
 use crate::system::{self, Alone, Forked};
 use crate::wire::{self, Part, Refusal};
@@ -306,7 +307,13 @@ pub fn keep_by(keeper: &Path, arguments: &[&OsStr], errand: &Errand) -> Result<P
         .spawn()
         .map_err(failed)?;
     let sent = wire::send(&door, &beside).and_then(|()| {
-        wire::send_request(door.as_fd(), order, theirs.as_fd(), Some(errand.held.as_fd()))
+        wire::send_request(
+            door.as_fd(),
+            order,
+            theirs.as_fd(),
+            &Theirs::default(),
+            Some(errand.held.as_fd()),
+        )
     });
     drop(theirs);
     if let Err(error) = sent {

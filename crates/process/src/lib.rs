@@ -8,6 +8,9 @@
 //! spawner dies. When a supervisor itself is killed, its processes fall to the spawner, which ends
 //! them.
 //!
+//! Whoever starts a command may keep pipes to its standard input and output ([`Pipes`]): such a
+//! child lives as long as it is talked to, and ends like every other run.
+//!
 //! Short questions to programs that stead trusts, such as `git`, need none of that: [`tool`].
 //!
 //! Beside it stand runs that outlive whoever started them and leave what they leave: each has a
@@ -27,6 +30,7 @@ mod launch;
 mod log;
 mod marked;
 pub mod output;
+mod pipe;
 mod replace;
 mod run;
 mod sink;
@@ -37,7 +41,7 @@ mod system;
 pub mod tool;
 mod wire;
 
-pub use command::Command;
+pub use command::{Command, Pipes};
 pub use detached::start_detached;
 pub use group::end_tree;
 pub use guardian::serve_spawner;
@@ -47,6 +51,7 @@ pub use keeper::{
     keep_by, keep_here, kept_by, serve_keeper,
 };
 pub use marked::{Mark, end_marked};
+pub use pipe::{PipeError, Stdin, Stdout};
 pub use replace::become_command;
 pub use run::{Ended, How, Run, RunError};
 pub use spawner::{SpawnError, Spawner};

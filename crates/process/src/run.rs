@@ -10,6 +10,7 @@ use rustix::process::WaitStatus;
 use serde::{Deserialize, Serialize};
 
 use crate::identity::ProcessIdentity;
+use crate::pipe::{Mine, Stdin, Stdout};
 use crate::wire::{self, Report, Wish};
 
 /// How a run ended.
@@ -52,7 +53,7 @@ pub struct Ended {
     /// Process numbers that could not be ended within 5 s of KILL (another user's, or stuck in the
     /// kernel); the spawner goes on trying.
     pub left: Vec<u32>,
-    /// All bytes that the command and its processes wrote.
+    /// All bytes that the command and its processes wrote, but for a piped standard output.
     pub bytes: u64,
     /// Those of them that are not in the log: between its head and its tail, where the log has the
     /// marker, or because the log could not be written.
@@ -92,13 +93,20 @@ pub enum RunError {
 pub struct Run {
     /// The command's first process, which leads a session of its own.
     pub leader: ProcessIdentity,
+    /// Writes to its standard input, if [`Command::pipes`](crate::Command::pipes) asked for it; to
+    /// be taken out or dropped by whoever has written all.
+    pub stdin: Option<Stdin>,
+    /// Reads its standard output, if that was asked for. What it holds when the run has ended can
+    /// still be read.
+    pub stdout: Option<Stdout>,
     socket: OwnedFd,
     ended: Option<Ended>,
 }
 
 impl Run {
-    pub(crate) fn new(leader: ProcessIdentity, socket: OwnedFd) -> Self {
-        Self { leader, socket, ended: None }
+    pub(crate) fn new(leader: ProcessIdentity, pipes: Mine, socket: OwnedFd) -> Self {
+        let Mine { stdin, stdout } = pipes;
+        Self { leader, stdin, stdout, socket, ended: None }
     }
 
     /// Waits until the run has ended, at most `limit` (`None`: without end; zero: just looks).

@@ -13,6 +13,7 @@ use stead_core::step::{self, Moment};
 
 use crate::command::Command;
 use crate::identity::{ProcessIdentity, to_pid};
+use crate::pipe;
 use crate::run::{Run, is_readable};
 use crate::wire::{self, Part, Ready, Refusal, Report};
 
@@ -142,16 +143,16 @@ impl Spawner {
         let failed = |source| SpawnError::System { program: (&command.program).into(), source };
         let (mine, theirs) = wire::pair().map_err(failed)?;
         let held = command.held.as_ref().map(AsFd::as_fd);
+        let (kept, ends) = pipe::make(command.pipes).map_err(failed)?;
         self.awaken();
         step::pass("process.start", Moment::Before);
-        wire::send_request(self.socket.as_fd(), command.into(), theirs.as_fd(), held).map_err(
-            |error| match error.raw_os_error() {
+        wire::send_request(self.socket.as_fd(), command.into(), theirs.as_fd(), &ends, held)
+            .map_err(|error| match error.raw_os_error() {
                 Some(libc::EPIPE | libc::ECONNRESET) => SpawnError::Gone(self.identity.pid),
                 Some(libc::EAGAIN) => SpawnError::NoAnswer((&command.program).into()),
                 _ => failed(error),
-            },
-        )?;
-        drop(theirs);
+            })?;
+        drop((theirs, ends));
         if !is_readable(mine.as_fd(), Some(PATIENCE)).map_err(failed)? {
             return Err(SpawnError::NoAnswer((&command.program).into()));
         }
@@ -160,7 +161,7 @@ impl Spawner {
             return Err(SpawnError::Unknown((&command.program).into()));
         };
         match packet.parse().map_err(failed)? {
-            Report::Started(leader) => Ok(Run::new(leader, mine)),
+            Report::Started(leader) => Ok(Run::new(leader, kept, mine)),
             Report::Refused(refusal) => Err(refused(command, refusal)),
             Report::Ended(_) => Err(failed(io::Error::other("the run ended before it began"))),
         }

@@ -15,6 +15,7 @@ use crate::command::Command;
 use crate::group::{self, GIVE_UP};
 use crate::identity::{ProcessIdentity, Stat, from_pid};
 use crate::log::Log;
+use crate::pipe::Theirs;
 use crate::run::{Ended, How, timespec};
 use crate::sink::{PIPE_SIZE, Sink};
 use crate::wire::{self, Part, Refusal, Report, Wish};
@@ -58,7 +59,9 @@ pub(crate) fn supervise(inherited: Inherited) -> i32 {
     let started = prepared
         .and_then(|prepared| Ok((prepared, packet.into_command()?)))
         .map_err(|error| Refusal::new(Part::Supervisor, &error))
-        .and_then(|(prepared, command)| Ok((prepared.start(&command)?, prepared, command)));
+        .and_then(|(prepared, (command, ends))| {
+            Ok((prepared.start(&command, ends)?, prepared, command))
+        });
     let ((log, leader), prepared, command) = match started {
         Ok(started) => started,
         Err(refusal) => {
@@ -111,10 +114,14 @@ impl Prepared {
         Ok(Self { null, read: File::from(read), write, buffer: vec![0; PIPE_SIZE] })
     }
 
-    fn start(&self, command: &Command) -> Result<(Log, Pid), Refusal> {
+    /// Starts the command. Its ends of its pipes are its own alone afterwards.
+    fn start(&self, command: &Command, ends: Theirs) -> Result<(Log, Pid), Refusal> {
         let log = Log::create(&command.log, command.log_limit)
             .map_err(|error| Refusal::new(Part::Log, &error))?;
-        let stdio = [self.null.as_fd(), self.write.as_fd(), self.write.as_fd()];
+        let Theirs { stdin, stdout } = ends;
+        let stdin = stdin.as_ref().map_or(self.null.as_fd(), AsFd::as_fd);
+        let stdout = stdout.as_ref().unwrap_or(&self.write).as_fd();
+        let stdio = [stdin, stdout, self.write.as_fd()];
         Ok((log, command.launch().start(stdio)?))
     }
 }

@@ -81,13 +81,16 @@ impl Authority {
     /// they were admitted, the scratch is made so now: a link that takes the place of one of them
     /// leads elsewhere and moves no authority there.
     pub(crate) fn of(turn: &Turn) -> Self {
-        let roots =
-            turn.roots.iter().map(|root| (root.directory.as_path().to_owned(), root.access));
+        let roots = turn
+            .situation
+            .roots
+            .iter()
+            .map(|root| (root.directory.as_path().to_owned(), root.access));
         let scratch = turn.environment.get(OsStr::new("TMPDIR")).map(Path::new);
         let scratch = scratch.filter(|path| path.is_absolute());
         let scratch = scratch.and_then(|path| path.canonicalize().ok());
         Self {
-            directory: turn.directory.as_path().to_owned(),
+            directory: turn.situation.directory.as_path().to_owned(),
             allowed: roots.chain(scratch.map(|path| (path, Access::Write))).collect(),
         }
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 use stead_core::permission::Deed;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_process::environment::{silence, without_git_discovery};
-use stead_process::{Command, Ended, How};
+use stead_process::{Command, Ended, How, Pipes};
 
 use super::catalogue::BashCall;
 use super::output::{LARGEST_OUTPUT, Output, Piece, piece};
@@ -47,9 +47,10 @@ impl Tools {
             program: "bash".into(),
             arguments: vec!["-c".into(), line.into()],
             environment,
-            directory: turn.directory.as_path().to_owned(),
+            directory: turn.situation.directory.as_path().to_owned(),
             time_limit: limit,
             grace: GRACE,
+            pipes: Pipes::None,
             log: PathBuf::new(),
             log_limit: LARGEST_LOG,
             held: Some(held),

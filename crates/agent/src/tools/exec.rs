@@ -104,7 +104,7 @@ impl Tools {
 
 /// The top of the copy in which the agent works; in place, that of its worktree.
 fn place(turn: &Turn) -> Result<AbsoluteDir, Refusal> {
-    let directory = turn.directory.as_path();
+    let directory = turn.situation.directory.as_path();
     let gone = |why: String| Refusal::new(RefusalKind::Failed, format!("nothing was done: {why}"));
     // The path may lead elsewhere since the turn began.
     match directory.canonicalize() {
@@ -117,8 +117,8 @@ fn place(turn: &Turn) -> Result<AbsoluteDir, Refusal> {
             return Err(gone(format!("your directory {}: {error}", display(directory))));
         }
     }
-    if !turn.originals.is_empty() {
-        let mut roots = turn.roots.iter().map(|root| &root.directory);
+    if !turn.situation.originals.is_empty() {
+        let mut roots = turn.situation.roots.iter().map(|root| &root.directory);
         if let Some(copy) = roots.find(|copy| directory.starts_with(copy.as_path())) {
             return Ok(copy.clone());
         }
@@ -173,8 +173,12 @@ fn start_with(
         program: shell.into(),
         arguments: vec!["-c".into(), call.command.clone().into()],
         client: &exec.client,
-        identity: Some(Identity { agent: &turn.agent, path: &turn.path, socket: &exec.socket }),
-        directory: turn.directory.as_path().to_owned(),
+        identity: Some(Identity {
+            agent: &turn.agent,
+            path: &turn.situation.path,
+            socket: &exec.socket,
+        }),
+        directory: turn.situation.directory.as_path().to_owned(),
         time_limit: call.limit,
         grace: GRACE,
     };

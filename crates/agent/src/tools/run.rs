@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use stead_core::id::CallId;
 use stead_core::permission::{Answer, Deed};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_model::{ToolCall, ToolResult};
@@ -13,7 +14,7 @@ use super::output::{Output, refused};
 use super::shells::Shells;
 use super::{edit, list, read, search, write};
 use crate::driver::Turn;
-use crate::port::{Ask, SessionTool, Told};
+use crate::port::{Answering, Ask, SessionTool};
 
 /// Why a call has no output, or a turn no last word.
 #[derive(Debug)]
@@ -48,10 +49,7 @@ impl Tools {
     pub(crate) async fn run(&mut self, call: ToolCall) -> Option<ToolResult> {
         let ToolCall { id, tool, arguments } = call;
         let output = match Tool::parse(&tool, arguments) {
-            Ok(ToolCallParsed::Session(tool)) => {
-                let ask = Ask::Tool { call: id.clone(), tool };
-                self.session(ask).await
-            }
+            Ok(ToolCallParsed::Session(tool)) => self.session(id.clone(), tool).await,
             Ok(parsed) => self.local(parsed).await,
             Err(refusal) => Err(refusal.into()),
         };
@@ -62,11 +60,9 @@ impl Tools {
         }
     }
 
-    async fn session(&self, ask: Ask) -> Result<Output, Stopped> {
-        match self::ask(&self.turn, ask).await? {
-            Told::Done { text, structured } => Ok(Output::new(text, structured)),
-            other => Err(unexpected(&other).into()),
-        }
+    async fn session(&self, call: CallId, tool: SessionTool) -> Result<Output, Stopped> {
+        let done = ask(&self.turn, |answer| Ask::Tool { call, tool, answer }).await?;
+        Ok(Output::new(done.text, done.structured))
     }
 
     async fn local(&mut self, call: ToolCallParsed) -> Result<Output, Stopped> {
@@ -113,42 +109,33 @@ impl Tools {
     /// allows it.
     pub(super) async fn permit(&self, deed: Deed, subject: String) -> Result<(), Stopped> {
         let denied = |line: String| Refusal::new(RefusalKind::Denied, line);
-        let request = Ask::Permission { deed, subject: subject.clone() };
-        let refusal = match ask(&self.turn, request).await? {
-            Told::Settled(Answer::Once | Answer::Session) => return Ok(()),
-            Told::Settled(Answer::Denied) => {
-                denied(format!("the person denied it: {subject}; nothing was done"))
-                    .hint("do not try the same again; find another way, or say what you need")
-            }
-            Told::Settled(Answer::Headless) => {
+        let line = subject.clone();
+        let asked = |answer| Ask::Permission { deed, subject: line, answer };
+        let refusal = match ask(&self.turn, asked).await? {
+            Answer::Once | Answer::Session => return Ok(()),
+            Answer::Denied => denied(format!("the person denied it: {subject}; nothing was done"))
+                .hint("do not try the same again; find another way, or say what you need"),
+            Answer::Headless => {
                 denied(format!("nobody is there to allow it: {subject}; nothing was done")).hint(
                     "the person may run with `--mode edits` or `--mode full-auto`, or with \
                      `--detach` and answer with `stead permit allow ID`",
                 )
             }
-            Told::Settled(Answer::Withdrawn) => {
+            Answer::Withdrawn => {
                 denied(format!("the request was withdrawn: {subject}; nothing was done"))
             }
-            other => unexpected(&other),
         };
         Err(refusal.into())
     }
 }
 
 /// Asks the session, but waits for no answer once the turn is cancelled.
-pub(crate) async fn ask(turn: &Turn, ask: Ask) -> Result<Told, Stopped> {
-    let told = turn.cancel.run_until_cancelled(turn.port.ask(ask)).await;
-    Ok(told.ok_or(Stopped::Cancelled)??)
-}
-
-pub(crate) fn unexpected(told: &Told) -> Refusal {
-    let what = match told {
-        Told::Entries(_) => "entries",
-        Told::Recorded => "that something is recorded",
-        Told::Settled(_) => "a permission",
-        Told::Done { .. } => "a result",
-    };
-    Refusal::new(RefusalKind::Failed, format!("the session answered {what}, which was not asked"))
+pub(crate) async fn ask<T>(
+    turn: &Turn,
+    ask: impl FnOnce(Answering<T>) -> Ask,
+) -> Result<T, Stopped> {
+    let answered = turn.cancel.run_until_cancelled(turn.port.ask(ask)).await;
+    Ok(answered.ok_or(Stopped::Cancelled)??)
 }
 
 fn misplaced(tool: &SessionTool) -> Refusal {

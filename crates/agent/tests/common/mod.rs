@@ -10,7 +10,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use stead_agent::{
-    Ask, Asked, Driver as _, Entry, Execution, Loop, Port, SessionTool, Told, Turn, TurnEnd,
+    Ask, Asked, Done, Driver as _, Entry, Execution, Loop, Port, SessionTool, Situation, Turn,
+    TurnEnd,
 };
 use stead_core::bound::Bound;
 use stead_core::event::{MailKind, Sender};
@@ -108,11 +109,13 @@ impl World {
         Turn {
             session: SessionId::parse("root-session").unwrap(),
             agent: SessionId::parse(agent).unwrap(),
-            path: AgentPath::parse(path).unwrap(),
             id,
-            directory: AbsoluteDir::new(directory).unwrap(),
-            roots: vec![root],
-            originals: Vec::new(),
+            situation: Situation {
+                path: AgentPath::parse(path).unwrap(),
+                directory: AbsoluteDir::new(directory).unwrap(),
+                roots: vec![root],
+                originals: Vec::new(),
+            },
             logs: self.folder.path().canonicalize().unwrap().join("logs"),
             spawners: self.spawners.clone(),
             runs: self.runs.clone(),
@@ -195,12 +198,13 @@ pub(crate) fn heard(text: &str) -> Entry {
 }
 
 pub(crate) fn say(text: &str) -> Reply {
-    Reply { text: text.to_owned(), calls: Vec::new() }
+    Reply { text: text.to_owned(), ..Reply::default() }
 }
 
 pub(crate) fn call(id: &str, tool: &str, arguments: Value) -> Reply {
     let id = CallId::parse(id).unwrap();
-    Reply { text: String::new(), calls: vec![ToolCall { id, tool: tool.to_owned(), arguments }] }
+    let calls = vec![ToolCall { id, tool: tool.to_owned(), arguments }];
+    Reply { calls, ..Reply::default() }
 }
 
 /// How many replies the conversation of a request holds.
@@ -218,60 +222,64 @@ impl<F: FnMut(&Request) -> Result<Reply, ModelError> + Send> Model for Function<
 }
 
 async fn serve(state: Arc<Mutex<State>>, mut receiver: mpsc::Receiver<Asked>) {
-    while let Some(Asked { turn, ask, answer }) = receiver.recv().await {
-        if let Ask::Tool { tool: SessionTool::Wait { .. }, .. } = &ask {
-            state.lock().unwrap().asked.push("wait".to_owned());
-            // Nobody ever writes: only a cancel ends it.
-            tokio::spawn(async move {
-                std::future::pending::<()>().await;
-                drop(answer);
-            });
-            continue;
-        }
-        let _ = answer.send(told(&mut state.lock().unwrap(), turn, ask));
+    while let Some(Asked { turn, ask }) = receiver.recv().await {
+        state.lock().unwrap().take(turn, ask);
     }
 }
 
-fn told(state: &mut State, turn: TurnId, ask: Ask) -> Result<Told, Refusal> {
-    Ok(match ask {
-        Ask::Conversation => Told::Entries(state.entries.clone()),
-        Ask::Boundary => {
-            state.asked.push("boundary".to_owned());
-            let news: Vec<_> = state.mail.pop_front().into_iter().collect();
-            state.entries.extend(news.clone());
-            Told::Entries(news)
-        }
-        Ask::Say { reply, calls } => {
-            if let Some(refusal) = state.refuse_say.take() {
-                return Err(refusal);
+impl State {
+    fn take(&mut self, turn: TurnId, ask: Ask) {
+        match ask {
+            Ask::Conversation { answer } => drop(answer.send(Ok(self.entries.clone()))),
+            Ask::Boundary { answer } => {
+                self.asked.push("boundary".to_owned());
+                let news: Vec<_> = self.mail.pop_front().into_iter().collect();
+                self.entries.extend(news.clone());
+                let _ = answer.send(Ok(news));
             }
-            let reply: Reply = serde_json::from_slice(&reply).unwrap();
-            assert!(reply.calls.iter().map(|call| &call.id).eq(&calls));
-            let calls: Vec<_> = calls.iter().map(ToString::to_string).collect();
-            state.asked.push(format!("say {}", calls.join(" ")));
-            state.entries.push(Entry::Said { turn, reply });
-            Told::Recorded
+            Ask::Say { reply, calls, answer } => {
+                if let Some(refusal) = self.refuse_say.take() {
+                    return drop(answer.send(Err(refusal)));
+                }
+                let reply: Reply = serde_json::from_slice(&reply).unwrap();
+                assert!(reply.calls.iter().map(|call| &call.id).eq(&calls));
+                let calls: Vec<_> = calls.iter().map(ToString::to_string).collect();
+                self.asked.push(format!("say {}", calls.join(" ")));
+                self.entries.push(Entry::Said { turn, reply });
+                let _ = answer.send(Ok(()));
+            }
+            Ask::Answer { call, result, answer } => {
+                let result: ToolResult = serde_json::from_slice(&result).unwrap();
+                assert_eq!(result.id, call);
+                self.asked.push(format!("answer {}", result.id));
+                self.entries.push(Entry::Answered { turn, result });
+                let _ = answer.send(Ok(()));
+            }
+            Ask::Permission { deed, subject, answer } => {
+                self.asked.push(format!("permission {deed:?} {subject}"));
+                let _ = answer.send(Ok(self.answer));
+            }
+            Ask::Tool { tool: SessionTool::Wait { .. }, answer, .. } => {
+                self.asked.push("wait".to_owned());
+                // Nobody ever writes: only a cancel ends it.
+                tokio::spawn(async move {
+                    std::future::pending::<()>().await;
+                    drop(answer);
+                });
+            }
+            Ask::Tool { tool: SessionTool::Interrupt { target }, answer, .. } => {
+                let line = format!("no agent {target}");
+                let refusal = Refusal::new(RefusalKind::UnknownAgent, line)
+                    .hint("list_agents names the agents there are");
+                let _ = answer.send(Err(refusal));
+            }
+            Ask::Tool { call, tool, answer } => {
+                self.asked.push(format!("tool {call}"));
+                let structured = json!({ "ok": true });
+                let _ = answer.send(Ok(Done { text: format!("{tool:?}"), structured }));
+            }
         }
-        Ask::Answer { call, result } => {
-            let result: ToolResult = serde_json::from_slice(&result).unwrap();
-            assert_eq!(result.id, call);
-            state.asked.push(format!("answer {}", result.id));
-            state.entries.push(Entry::Answered { turn, result });
-            Told::Recorded
-        }
-        Ask::Permission { deed, subject } => {
-            state.asked.push(format!("permission {deed:?} {subject}"));
-            Told::Settled(state.answer)
-        }
-        Ask::Tool { tool: SessionTool::Interrupt { target }, .. } => {
-            return Err(Refusal::new(RefusalKind::UnknownAgent, format!("no agent {target}"))
-                .hint("list_agents names the agents there are"));
-        }
-        Ask::Tool { call, tool } => {
-            state.asked.push(format!("tool {call}"));
-            Told::Done { text: format!("{tool:?}"), structured: json!({ "ok": true }) }
-        }
-    })
+    }
 }
 
 /// Whether a process whose command line holds this word is there.

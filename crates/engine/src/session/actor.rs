@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stead_agent::{Asked, TurnEnd};
+use stead_agent::{Answering, Asked, Done, TurnEnd};
 use stead_core::bound::Bound;
 use stead_core::id::{PermissionId, SessionId, Timestamp, TurnId};
 use stead_core::path::AgentPath;
@@ -102,7 +102,7 @@ pub(super) struct Waiter {
     pub(super) number: u64,
     pub(super) turn: TurnId,
     pub(super) used_ms: u64,
-    pub(super) answer: super::asks::Reply,
+    pub(super) answer: Answering<Done>,
 }
 
 /// The owner of one root session.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use stead_agent::{Answering, Done};
 use stead_copies::{Admitted, MakeError, Request};
 use stead_core::delegated::{Admission, AdmittedCopy, Delegated};
 use stead_core::id::{TaskId, TurnId};
@@ -17,7 +18,6 @@ use stead_place::Place;
 use tokio::sync::broadcast;
 
 use super::actor::{Actor, Shared};
-use super::asks::Reply;
 use super::commit::now;
 use super::message::{Message, Published, Work};
 use super::tools::told_path;
@@ -30,14 +30,14 @@ pub(super) struct Reserved {
     pub(super) turn: Option<TurnId>,
     asked: Instant,
     /// Who waits to hear its address.
-    answer: Option<Reply>,
+    answer: Option<Answering<Done>>,
     /// Work on it stops soon after this becomes true.
     cancel: Arc<AtomicBool>,
 }
 
 impl Reserved {
     /// By a turn that waits for the answer.
-    pub(super) fn by(turn: TurnId, asked: Instant, answer: Reply) -> Self {
+    pub(super) fn by(turn: TurnId, asked: Instant, answer: Answering<Done>) -> Self {
         Self { turn: Some(turn), asked, answer: Some(answer), cancel: Arc::default() }
     }
 

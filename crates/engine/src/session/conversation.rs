@@ -6,7 +6,7 @@ use stead_agent::Entry;
 use stead_core::event::{BranchEvent, Event, Stream};
 use stead_core::id::{BodyRef, Position, SessionId};
 use stead_core::refusal::{Refusal, RefusalKind};
-use stead_store::Reader;
+use stead_store::{Body, Reader};
 
 /// Which entries of a conversation are wanted.
 #[derive(Debug, Clone)]
@@ -67,4 +67,18 @@ fn parsed<T: serde::de::DeserializeOwned>(reader: &Reader, body: BodyRef) -> Res
         Refusal::new(RefusalKind::Unreadable, format!("the message {}: {e}", body.digest))
             .hint("`stead doctor` lists what is damaged")
     })
+}
+
+/// A text that an agent or a person gave, as a body.
+pub(crate) fn text_body(text: &str) -> Result<(Body, BodyRef), Refusal> {
+    if text.len() > stead_core::mail::LONGEST_BODY {
+        return Err(Refusal::new(
+            RefusalKind::InvalidArgument,
+            format!("a text has at most {} bytes", stead_core::mail::LONGEST_BODY),
+        )
+        .hint("write it to a file and send its path"));
+    }
+    let body = Body::new(text);
+    let reference = body.reference();
+    Ok((body, reference))
 }

@@ -17,7 +17,9 @@ use stead_store::Body;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::actor::Actor;
-use crate::api::{Activity, Attendance, InterruptResponse, TasksResponse, TreeResponse};
+use crate::api::{
+    Activity, Attendance, ClientEnvironment, InterruptResponse, TasksResponse, TreeResponse,
+};
 
 /// What is done with the outcome of a command, once it is durable.
 pub(crate) type Then = Box<dyn FnOnce(&mut Actor, Result<Outcomes, Refusal>) + Send>;
@@ -57,6 +59,15 @@ impl Work {
 pub(crate) struct Surroundings {
     pub(crate) environment: BTreeMap<OsString, OsString>,
     pub(crate) attendance: Attendance,
+}
+
+impl Surroundings {
+    /// What a client gave, without what no process of a session gets.
+    pub(crate) fn new(environment: ClientEnvironment, attendance: Attendance) -> Self {
+        let environment =
+            environment.into_iter().map(|(k, v)| (OsString::from(k), OsString::from(v)));
+        Self { environment: stead_process::environment::scrubbed(environment), attendance }
+    }
 }
 
 /// Whether a session is at work.

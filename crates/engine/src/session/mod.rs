@@ -5,6 +5,7 @@ mod admission;
 mod asks;
 mod commit;
 mod conversation;
+mod equip;
 mod message;
 mod propose;
 mod recovery;
@@ -13,8 +14,7 @@ mod turns;
 mod view;
 
 pub(crate) use actor::{Actor, Shared};
-pub(crate) use asks::text_body;
 pub(crate) use commit::{load, now};
-pub(crate) use conversation::body_text;
+pub(crate) use conversation::{body_text, text_body};
 pub(crate) use message::{Busy, Handle, Message, Published, Surroundings};
 pub(crate) use view::copy_state;

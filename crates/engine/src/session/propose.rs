@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use serde_json::json;
-use stead_agent::port::{Proposal, Route, Source, Told};
+use stead_agent::port::{Answering, Done, Proposal, Route, Source};
 use stead_core::id::{CallId, SessionId, TaskId, TurnId};
 use stead_core::layout::Root;
 use stead_core::path::AgentPath;
@@ -13,7 +13,7 @@ use stead_core::session::{Command, Outcomes};
 
 use super::actor::{Actor, Shared};
 use super::admission::Reserved;
-use super::asks::{Reply, text_body};
+use super::conversation::text_body;
 use super::message::{Message, Work};
 use super::tools::{new_agent, role_named};
 use crate::roots;
@@ -25,7 +25,7 @@ impl Actor {
         turn: TurnId,
         call: CallId,
         mut proposal: Proposal,
-        answer: Reply,
+        answer: Answering<Done>,
         work: &mut Vec<Work>,
     ) {
         if let Err(refusal) = self.check_open() {
@@ -75,8 +75,8 @@ fn propose_work(
     call: CallId,
     proposal: Proposal,
     roots: Option<Vec<Root>>,
-    answer: Reply,
-) -> Result<Work, (Reply, Refusal)> {
+    answer: Answering<Done>,
+) -> Result<Work, (Answering<Done>, Refusal)> {
     let Proposal { title, message, role, blocked_by, layout: _ } = proposal;
     let ready = || {
         let (body, message) = text_body(&message)?;
@@ -114,9 +114,9 @@ fn propose_work(
 }
 
 /// The address and the number of a task, as its proposer hears them.
-pub(super) fn told_task(path: &AgentPath, task: Option<TaskId>) -> Told {
+pub(super) fn told_task(path: &AgentPath, task: Option<TaskId>) -> Done {
     match task {
-        Some(task) => Told::Done {
+        Some(task) => Done {
             text: format!("task {task}: {path}"),
             structured: json!({ "path": path, "task": task }),
         },

@@ -2,21 +2,19 @@
 
 use std::time::Instant;
 
-use stead_agent::{Execution, Port, Turn, TurnEnd};
-use stead_core::env::XDG_STATE_HOME;
+use stead_agent::{Port, TurnEnd};
 use stead_core::event::Outcome;
 use stead_core::id::{Timestamp, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, Outcomes, interrupt};
-use stead_place::{Identity, Place};
 use stead_store::Body;
 use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, Live};
+use super::equip::TurnFacts;
 use super::message::{Message, Work};
 use crate::api::{Activity, InterruptResponse};
-use crate::copies::unusable;
 
 impl Actor {
     /// Starts to run a turn whose beginning is durable.
@@ -40,13 +38,10 @@ impl Actor {
             shared: self.shared.clone(),
             session: self.session.clone(),
             agent: agent.id.clone(),
-            path: path.clone(),
             turn,
             driver: agent.driver.clone(),
-            directory: agent.directory.clone(),
-            roots: self.routes(agent),
-            originals: self.originals(agent),
             copies: self.copies_of(agent),
+            situation: self.situation(path, agent),
             environment: self.environment.clone(),
             port: Port::new(turn, self.ask.clone()),
             cancel,
@@ -162,105 +157,5 @@ fn report(end: &TurnEnd, reason: Option<&str>) -> String {
         format!("[{head}: {reason}]")
     } else {
         format!("[{head}: {reason}]\n\n{}", end.result)
-    }
-}
-
-/// What a turn is run with.
-struct TurnFacts {
-    shared: std::sync::Arc<super::actor::Shared>,
-    session: stead_core::id::SessionId,
-    agent: stead_core::id::SessionId,
-    path: AgentPath,
-    turn: TurnId,
-    driver: stead_core::event::DriverSpec,
-    directory: stead_core::layout::AbsoluteDir,
-    roots: Vec<stead_core::layout::Root>,
-    originals: Vec<stead_core::layout::AbsoluteDir>,
-    /// The task whose copies the roots are.
-    copies: Option<stead_core::id::TaskId>,
-    environment: std::collections::BTreeMap<std::ffi::OsString, std::ffi::OsString>,
-    port: Port,
-    cancel: CancellationToken,
-}
-
-impl TurnFacts {
-    async fn run(self) -> TurnEnd {
-        match self.equip().await {
-            Ok((driver, turn, _door)) => driver.run(turn).await,
-            Err(refusal) => TurnEnd {
-                outcome: Outcome::Errored,
-                result: String::new(),
-                reason: Some(match refusal.hint {
-                    Some(hint) => format!("{} ({hint})", refusal.line),
-                    None => refusal.line,
-                }),
-            },
-        }
-    }
-
-    /// Looks at the directory once more, never falling back to another, and opens the agent's
-    /// door.
-    async fn equip(
-        self,
-    ) -> Result<(std::sync::Arc<dyn stead_agent::Driver>, Turn, crate::door::Door), Refusal> {
-        let failed = |e: String| Refusal::new(RefusalKind::Failed, e);
-        let shared = self.shared.clone();
-        let (directory, agent) = (self.directory.clone(), self.agent.clone());
-        let (session, copies) = (self.session.clone(), self.copies);
-        let spec = self.driver.clone();
-        let (place, driver) = tokio::task::spawn_blocking(move || {
-            let place = Place::adopt(&shared.home.host(), &directory, &agent)
-                .map_err(|e| failed(e.to_string()))?;
-            if let Some(task) = copies {
-                stead_copies::Layout::load(&shared.copies, &session, task)
-                    .map_err(|error| unusable(&error))?;
-            }
-            let driver = shared.drivers.driver(shared.store.reader(), &spec)?;
-            Ok::<_, Refusal>((place, driver))
-        })
-        .await
-        .map_err(|e| failed(e.to_string()))??;
-        let socket = place.socket(self.shared.home.runtime());
-        let door =
-            self.shared.doors.open(&socket, self.session.clone(), self.path.clone()).map_err(
-                |e| failed(format!("the socket {} cannot be made: {e}", socket.display())),
-            )?;
-        let identity = Identity { agent: &self.agent, path: &self.path, socket: &socket };
-        let environment = place.environment(&self.environment, identity);
-        let mut client = self.environment;
-        if let Some(state) = self.shared.home.state_home() {
-            // `stead exec` inside a run must count against the same bound.
-            client.insert(XDG_STATE_HOME.into(), state.into());
-        }
-        let exec = Execution {
-            host: self.shared.host.clone(),
-            bound: self.shared.bound,
-            keeper: self.shared.keeper.clone(),
-            client,
-            socket: socket.clone(),
-        };
-        let turn = Turn {
-            logs: self
-                .shared
-                .home
-                .logs()
-                .join("runs")
-                .join(self.session.as_str())
-                .join(self.turn.to_string()),
-            session: self.session,
-            agent: self.agent,
-            path: self.path,
-            id: self.turn,
-            directory: self.directory,
-            roots: self.roots,
-            originals: self.originals,
-            environment,
-            spawners: self.shared.spawners.clone(),
-            runs: self.shared.runs.clone(),
-            exec: std::sync::Arc::new(exec),
-            port: self.port,
-            cancel: self.cancel,
-        };
-        Ok((driver, turn, door))
     }
 }

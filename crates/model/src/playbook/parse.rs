@@ -10,6 +10,7 @@ use super::read::{Fields, Kind, Node, Read, line_of};
 use super::script::{
     Action, Agent, Call, Condition, Playbook, Step, Test, Turn, Wait, WaitSort, Wanted,
 };
+use crate::message::Usage;
 
 /// How often a `goto` may be taken, and `wait_agent` be called, at most.
 const MOST: u32 = 1000;
@@ -22,10 +23,23 @@ const AGENT: Kind = Kind { what: "an agent", keys: &["path", "turn"] };
 const TURN: Kind = Kind { what: "a turn", keys: &["when", "step"] };
 const STEP: Kind = Kind {
     what: "a step",
-    keys: &["label", "if", "say", "call", "wait", "wait_mail", "as", "goto", "at_most", "fail"],
+    keys: &[
+        "label",
+        "if",
+        "say",
+        "call",
+        "wait",
+        "wait_mail",
+        "as",
+        "usage",
+        "goto",
+        "at_most",
+        "fail",
+    ],
 };
 const CALL: Kind = Kind { what: "a call", keys: &["tool", "with", "as", "verbatim"] };
 const CONDITION: Kind = Kind { what: "an `if`", keys: &["result", "contains", "lacks", "failed"] };
+const USAGE: Kind = Kind { what: "a usage", keys: &["input", "output", "cost_micros"] };
 
 /// What a step may do; `say` may also stand beside `call`.
 const ACTIONS: [&str; 6] = ["say", "call", "wait", "wait_mail", "goto", "fail"];
@@ -140,10 +154,16 @@ fn parse_step(fields: &Fields<'_>) -> Read<Step> {
         }
     };
     refuse_misplaced(fields, &action)?;
-    Ok(Step { line: fields.line(), label, condition, action })
+    let usage = match fields.node("usage") {
+        Some(node) => {
+            Some(parse_usage(&fields.table("usage", node, fields.place.clone(), &USAGE)?)?)
+        }
+        None => None,
+    };
+    Ok(Step { line: fields.line(), label, condition, action, usage })
 }
 
-/// `as` and `at_most` belong to some actions only.
+/// `as`, `at_most` and `usage` belong to some actions only.
 fn refuse_misplaced(fields: &Fields<'_>, action: &Action) -> Read<()> {
     let (names, counts) = match action {
         Action::Wait(_) => (true, true),
@@ -164,7 +184,31 @@ fn refuse_misplaced(fields: &Fields<'_>, action: &Action) -> Read<()> {
             "remove it, or move it to the step that it bounds",
         ));
     }
+    let speaks = matches!(action, Action::Say(_) | Action::Call { .. } | Action::Wait(_));
+    if !speaks && fields.node("usage").is_some() {
+        return Err(fields.error_at(
+            "usage",
+            "`usage` is what a reply used, and this step gives none",
+            "remove it, or move it to a step with `say`, `call`, `wait` or `wait_mail`",
+        ));
+    }
     Ok(())
+}
+
+/// Tokens are known together; what they cost may be unknown, which is not the same as nothing.
+fn parse_usage(fields: &Fields<'_>) -> Read<Usage> {
+    let known = |key| match fields.count(key)? {
+        Some(count) => Ok(count),
+        None => Err(fields.error(
+            format!("`usage` has no `{key}`"),
+            "write usage = { input = 1200, output = 80 }, perhaps with cost_micros = 900",
+        )),
+    };
+    Ok(Usage {
+        input: known("input")?,
+        output: known("output")?,
+        cost_micros: fields.count("cost_micros")?,
+    })
 }
 
 fn parse_name(fields: &Fields<'_>, key: &str) -> Read<Option<String>> {

@@ -13,7 +13,7 @@ use stead_core::path::AgentPath;
 use super::fill::{fill, fill_value};
 use super::heard::{Mail, Round, SoFar};
 use super::script::{Action, Agent, Call, Condition, Playbook, Test, Turn, Wait, Wanted};
-use crate::message::{Reply, Request};
+use crate::message::{Reply, Request, Usage};
 use crate::{Model, ModelError};
 
 #[async_trait]
@@ -110,16 +110,17 @@ impl<'a> Play<'a> {
                 // Also when it was said before: mail can come between the last word and the
                 // turn's end, and then the same word is asked for again.
                 Action::Say(text) => {
-                    return Ok(Reply { text: self.filled(text), calls: Vec::new() });
+                    let (text, calls) = (self.filled(text), Vec::new());
+                    return Ok(Reply { text, calls, usage: step.usage });
                 }
                 Action::Fail(text) => return Err(ModelError::Provider(self.filled(text))),
                 Action::Call { say, calls } => match self.hear() {
                     Some(round) => self.name_results(calls, round),
-                    None => return self.call(say, calls),
+                    None => return self.call(say, calls, step.usage),
                 },
                 Action::Wait(wait) => {
                     if let Some(reply) = self.wait(wait, step.line)? {
-                        return Ok(reply);
+                        return Ok(Reply { usage: step.usage, ..reply });
                     }
                 }
                 Action::Goto { label, at_most } => {
@@ -165,7 +166,7 @@ impl<'a> Play<'a> {
         fill(text, &|name| self.value(name))
     }
 
-    fn call(&self, say: &str, calls: &[Call]) -> Result<Reply, ModelError> {
+    fn call(&self, say: &str, calls: &[Call], usage: Option<Usage>) -> Result<Reply, ModelError> {
         let calls = calls.iter().map(|call| {
             let arguments = if call.verbatim {
                 call.with.clone()
@@ -174,7 +175,7 @@ impl<'a> Play<'a> {
             };
             (call.tool.as_str(), arguments)
         });
-        Ok(Reply { text: self.filled(say), calls: self.so_far.number(calls)? })
+        Ok(Reply { text: self.filled(say), calls: self.so_far.number(calls)?, usage })
     }
 
     /// Keeps the results of a recorded reply. A result that never came is not kept.
@@ -217,7 +218,8 @@ impl<'a> Play<'a> {
             calls += 1;
             if self.hear().is_none() {
                 let call = [("wait_agent", json!({}))].into_iter();
-                return Ok(Some(Reply { text: String::new(), calls: self.so_far.number(call)? }));
+                let calls = self.so_far.number(call)?;
+                return Ok(Some(Reply { calls, ..Reply::default() }));
             }
         }
     }

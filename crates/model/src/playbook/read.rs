@@ -160,6 +160,19 @@ impl<'a> Fields<'a> {
         }
     }
 
+    /// A whole number from 0 on.
+    pub(super) fn count(&self, key: &str) -> Read<Option<u64>> {
+        let Some(node) = self.node(key) else { return Ok(None) };
+        let hint = "write a whole number from 0 on, without quotes";
+        let DeValue::Integer(number) = node.get_ref() else {
+            return Err(self.mistyped(key, "a whole number", node, hint));
+        };
+        match u64::from_str_radix(number.as_str(), number.radix()) {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(self.error_at(key, format!("`{key}` is out of range"), hint)),
+        }
+    }
+
     /// A list with something in it.
     pub(super) fn list(&self, key: &str, hint: &str) -> Read<Vec<&'a Node<'a>>> {
         match self.node(key).map(|node| (node, node.get_ref())) {

@@ -3,6 +3,8 @@
 use globset::GlobMatcher;
 use serde_json::Value;
 
+use crate::message::Usage;
+
 /// A parsed playbook. It keeps no state: what it answers depends on the request alone.
 #[derive(Debug, Clone)]
 pub struct Playbook {
@@ -35,6 +37,8 @@ pub(super) struct Step {
     /// The step is passed over when this does not hold.
     pub(super) condition: Option<Condition>,
     pub(super) action: Action,
+    /// What each reply of it says that it used.
+    pub(super) usage: Option<Usage>,
 }
 
 /// What a step does.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::guard::Task;
 use super::{Errand, Output};
-use crate::command::{Order, Raw};
+use crate::command::{Order, Pipes, Raw};
 use crate::identity::ProcessIdentity;
 use crate::run::How;
 use crate::wire::{self, Refusal};
@@ -91,6 +91,7 @@ pub(super) fn order(errand: &Errand) -> Option<(Order, Beside)> {
         directory: errand.directory.as_os_str().into(),
         time_limit: errand.time_limit,
         grace: errand.grace,
+        pipes: Pipes::None,
         log: path.as_os_str().into(),
         log_limit: *limit,
     };
@@ -106,7 +107,7 @@ pub(super) fn receive(door: &OwnedFd) -> io::Result<Task> {
         return Err(Errno::MFILE.into());
     }
     let control = packet.fds.remove(0);
-    let command = packet.into_command()?;
+    let (command, _) = packet.into_command()?;
     let errand = Errand {
         program: command.program,
         arguments: command.arguments,

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use stead_process::{Command, Ended, How, ProcessIdentity, Run, Spawner, ancestors};
+use stead_process::{Command, Ended, How, Pipes, ProcessIdentity, Run, Spawner, ancestors};
 use tempfile::TempDir;
 
 /// Far longer than anything here takes: only a hang reaches it.
@@ -55,6 +55,7 @@ impl Bench {
             directory: self.folder.path().to_owned(),
             time_limit: PATIENCE,
             grace: Duration::from_millis(300),
+            pipes: Pipes::None,
             log: self.log(),
             log_limit: 1 << 20,
             held: None,

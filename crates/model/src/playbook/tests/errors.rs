@@ -40,7 +40,7 @@ fn keys_that_nobody_knows() {
     ");
     assert_snapshot!(steps("{ cal = { tool = \"bash\" } }"), @r"
     line 5, agent 1, turn 1, step 1: unknown key `cal`
-    hint: did you mean `call`? (a step may have `label`, `if`, `say`, `call`, `wait`, `wait_mail`, `as`, `goto`, `at_most` and `fail`)
+    hint: did you mean `call`? (a step may have `label`, `if`, `say`, `call`, `wait`, `wait_mail`, `as`, `usage`, `goto`, `at_most` and `fail`)
     ");
     assert_snapshot!(steps("{ call = { tool = \"bash\",\n wiht = { command = \"true\" } } }"), @r"
     line 6, agent 1, turn 1, step 1: unknown key `wiht`
@@ -228,4 +228,32 @@ fn what_is_never_played() {
     line 6, agent 2: an earlier agent has the path "/root" too
     hint: write the turns of both below the first one
     "#);
+}
+
+#[test]
+fn a_usage_that_is_none() {
+    assert_snapshot!(steps("{ usage = 3, say = \"b\" }"), @r"
+    line 5, agent 1, turn 1, step 1: `usage` must be a table, not a number
+    hint: a usage has `input`, `output` and `cost_micros`
+    ");
+    assert_snapshot!(steps("{ usage = { input = 3 }, say = \"b\" }"), @r"
+    line 5, agent 1, turn 1, step 1: `usage` has no `output`
+    hint: write usage = { input = 1200, output = 80 }, perhaps with cost_micros = 900
+    ");
+    assert_snapshot!(steps("{ usage = { input = -3, output = 1 }, say = \"b\" }"), @r"
+    line 5, agent 1, turn 1, step 1: `input` is out of range
+    hint: write a whole number from 0 on, without quotes
+    ");
+    assert_snapshot!(steps("{ usage = { input = \"3\", output = 1 }, say = \"b\" }"), @r"
+    line 5, agent 1, turn 1, step 1: `input` must be a whole number, not a text
+    hint: write a whole number from 0 on, without quotes
+    ");
+    assert_snapshot!(steps("{ usage = { input = 3, output = 1, cost = 2 }, say = \"b\" }"), @r"
+    line 5, agent 1, turn 1, step 1: unknown key `cost`
+    hint: a usage may have `input`, `output` and `cost_micros`
+    ");
+    assert_snapshot!(steps("{ fail = \"x\", usage = { input = 3, output = 1 } }"), @r"
+    line 5, agent 1, turn 1, step 1: `usage` is what a reply used, and this step gives none
+    hint: remove it, or move it to a step with `say`, `call`, `wait` or `wait_mail`
+    ");
 }

@@ -51,6 +51,10 @@ fn every_key_is_explained() {
         "contains",
         "lacks",
         "failed",
+        "usage",
+        "input",
+        "output",
+        "cost_micros",
         "{{message}}",
         "{{path}}",
     ] {

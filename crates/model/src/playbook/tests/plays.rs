@@ -6,7 +6,7 @@ use stead_core::event::MailKind;
 
 use super::stage::Stage;
 use crate::ModelError;
-use crate::message::Message;
+use crate::message::{Message, Usage};
 
 #[test]
 fn the_first_agent_and_the_first_turn_that_fit_are_played() {
@@ -164,4 +164,22 @@ fn a_turn_can_fail_as_a_provider_does() {
         Err(ModelError::Provider(text)) => assert_eq!(text, "no credit for this"),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_reply_says_what_it_used_where_the_step_does() {
+    let steps = r#"
+        { call = { tool = "bash" }, usage = { input = 1_000, output = 0x10, cost_micros = 0 } },
+        { wait = 1, usage = { input = 2, output = 0 } },
+        { call = { tool = "list" } },
+        { say = "done", usage = { input = 3, output = 4 } },
+    "#;
+    let used = |input, output, cost_micros| Some(Usage { input, output, cost_micros });
+    let mut stage = Stage::of_steps(steps);
+    stage.open("go");
+    assert_eq!(stage.say().usage, used(1000, 16, Some(0)));
+    assert_eq!(stage.say().usage, used(2, 0, None));
+    stage.result("/root/a", "x");
+    assert_eq!(stage.say().usage, None);
+    assert_eq!(stage.say().usage, used(3, 4, None));
 }

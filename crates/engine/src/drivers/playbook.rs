@@ -1,4 +1,4 @@
-//! From what is frozen about an agent to what runs its turns.
+//! The driver that plays a playbook.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,39 +8,39 @@ use stead_core::event::DriverSpec;
 use stead_core::id::Digest;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_model::Playbook;
-use stead_store::Reader;
+use stead_store::{Body, Reader};
 
-use crate::session::body_text;
+use crate::session::{body_text, text_body};
 
-/// The kind of the driver that plays a playbook.
-pub(crate) const PLAYBOOK: &str = "playbook";
+/// The kind of this driver.
+pub(super) const KIND: &str = "playbook";
 
-/// The drivers of an engine, each made once.
-#[derive(Default)]
-pub(crate) struct Drivers {
-    playbooks: Mutex<HashMap<Digest, Arc<dyn Driver>>>,
+/// A playbook is frozen whole; its name is for people.
+pub(super) fn freeze(name: String, text: &str) -> Result<(DriverSpec, Vec<Body>), Refusal> {
+    parse(&name, text)?;
+    let (body, reference) = text_body(text)?;
+    let spec = DriverSpec { kind: KIND.to_owned(), name, body: Some(reference) };
+    Ok((spec, vec![body]))
 }
 
-impl Drivers {
-    /// Whether a driver can be made.
-    pub(crate) fn check(&self, reader: &Reader, spec: &DriverSpec) -> Result<(), Refusal> {
-        self.driver(reader, spec).map(|_| ())
-    }
+/// The playbooks of an engine, each parsed once.
+#[derive(Default)]
+pub(super) struct Playbooks {
+    known: Mutex<HashMap<Digest, Arc<dyn Driver>>>,
+}
 
-    /// The driver that `spec` tells of.
-    pub(crate) fn driver(
+impl Playbooks {
+    /// The driver with the playbook that `spec` names.
+    pub(super) fn driver(
         &self,
         reader: &Reader,
         spec: &DriverSpec,
     ) -> Result<Arc<dyn Driver>, Refusal> {
-        let (PLAYBOOK, Some(body)) = (spec.kind.as_str(), spec.body) else {
-            return Err(Refusal::new(
-                RefusalKind::Unreadable,
-                format!("this program has no driver of the kind {}", spec.kind),
-            )
-            .hint("a newer stead wrote this session; use it"));
-        };
-        let mut known = self.playbooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let body = spec.body.ok_or_else(|| {
+            Refusal::new(RefusalKind::Unreadable, format!("the playbook {} is missing", spec.name))
+                .hint("`stead doctor` lists what is damaged")
+        })?;
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(driver) = known.get(&body.digest) {
             return Ok(driver.clone());
         }
@@ -52,7 +52,7 @@ impl Drivers {
 }
 
 /// A playbook from its text; the refusal names the file.
-pub(crate) fn parse(name: &str, text: &str) -> Result<Playbook, Refusal> {
+fn parse(name: &str, text: &str) -> Result<Playbook, Refusal> {
     Playbook::parse(text).map_err(|error| {
         let place = match error.place.as_str() {
             "" => String::new(),

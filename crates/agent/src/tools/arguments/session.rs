@@ -1,122 +1,13 @@
-//! The arguments of the tools, as types; their schemas are what a model is shown.
+//! The arguments of the tools whose effect is the session's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Number, Value};
 
-/// `read`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ReadArguments {
-    /// The file, absolute or relative to your directory.
-    #[schemars(length(min = 1, max = 4096))]
-    pub path: String,
-    /// The first line to show, counted from 1; default 1.
-    #[schemars(range(min = 1, max = 1_000_000_000))]
-    pub offset: Option<u64>,
-    /// The most lines to show; default 2000.
-    #[schemars(range(min = 1, max = 100_000))]
-    pub limit: Option<u64>,
-}
-
-/// `write`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct WriteArguments {
-    /// The file, absolute or relative to your directory.
-    #[schemars(length(min = 1, max = 4096))]
-    pub path: String,
-    /// The whole new content.
-    #[schemars(length(max = 4_194_304))]
-    pub content: String,
-}
-
-/// `edit`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct EditArguments {
-    /// The file, absolute or relative to your directory.
-    #[schemars(length(min = 1, max = 4096))]
-    pub path: String,
-    /// The exact text to replace, with enough around it to stand once in the file.
-    #[schemars(length(min = 1, max = 1_048_576))]
-    pub old: String,
-    /// The text to put there.
-    #[schemars(length(max = 1_048_576))]
-    pub new: String,
-    /// Replace every occurrence instead of exactly one.
-    pub all: Option<bool>,
-}
-
-/// `list`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ListArguments {
-    /// The folder; default your directory.
-    #[schemars(length(min = 1, max = 4096))]
-    pub path: Option<String>,
-    /// How many levels to go down; default 2.
-    #[schemars(range(min = 1, max = 64))]
-    pub depth: Option<u64>,
-}
-
-/// `search`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SearchArguments {
-    /// A regular expression, matched within one line.
-    #[schemars(length(min = 1, max = 4096))]
-    pub pattern: String,
-    /// The file or folder to search; default your directory.
-    #[schemars(length(min = 1, max = 4096))]
-    pub path: Option<String>,
-    /// Only files whose path below that folder matches, as in `*.rs` or `src/**/*.toml`.
-    #[schemars(length(min = 1, max = 1024))]
-    pub glob: Option<String>,
-    /// Take the pattern as plain text.
-    pub literal: Option<bool>,
-    /// Take upper and lower case as equal.
-    pub ignore_case: Option<bool>,
-    /// The most matching lines to show; default 200.
-    #[schemars(range(min = 1, max = 2000))]
-    pub limit: Option<u64>,
-}
-
-/// `bash`, as a model writes it
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct BashArguments {
-    /// The command line to start.
-    #[schemars(length(min = 1, max = 100_000))]
-    pub command: Option<String>,
-    /// End the command after so many milliseconds; default 120000.
-    #[schemars(range(min = 1, max = 600_000))]
-    pub timeout_ms: Option<u64>,
-    /// Instead of a command: the number of a shell that is still running.
-    #[schemars(range(min = 1, max = 4_294_967_295_u64))]
-    pub shell: Option<u32>,
-    /// With `shell`: end it now.
-    pub stop: Option<bool>,
-}
-
-/// `exec`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ExecArguments {
-    /// The command line.
-    #[schemars(length(min = 1, max = 100_000))]
-    pub command: String,
-    /// End the command after so many milliseconds; default 1800000. Waiting for room does not count.
-    #[schemars(range(min = 1, max = 14_400_000))]
-    pub time_limit_ms: Option<u64>,
-    /// Refuse at once when there is no room, instead of waiting for it, 45 minutes at most.
-    pub no_wait: Option<bool>,
-}
-
 /// `agent`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct AgentArguments {
+pub(in crate::tools) struct AgentArguments {
     /// A free-form name; the new agent's address is made from it.
     #[schemars(length(min = 1, max = 1000))]
     pub task_name: String,
@@ -134,7 +25,7 @@ pub(super) struct AgentArguments {
 /// `send_message`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SendArguments {
+pub(in crate::tools) struct SendArguments {
     /// The agent's address: `/root/…`, or the names below yours.
     #[schemars(length(min = 1, max = 4096))]
     pub target: String,
@@ -148,7 +39,7 @@ pub(super) struct SendArguments {
 /// `wait_agent`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WaitArguments {
+pub(in crate::tools) struct WaitArguments {
     /// How long to wait at most, in milliseconds: 10000 to 3600000, default 30000.
     #[serde(default)]
     pub timeout_ms: Timeout,
@@ -157,7 +48,7 @@ pub(super) struct WaitArguments {
 /// `interrupt_agent`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct InterruptArguments {
+pub(in crate::tools) struct InterruptArguments {
     /// The agent's address: `/root/…`, or the names below yours.
     #[schemars(length(min = 1, max = 4096))]
     pub target: String,
@@ -166,7 +57,7 @@ pub(super) struct InterruptArguments {
 /// `list_agents`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListAgentsArguments {
+pub(in crate::tools) struct ListAgentsArguments {
     /// Only this canonical address and what is below it.
     #[schemars(length(min = 1, max = 4096))]
     pub path_prefix: Option<String>,
@@ -175,7 +66,7 @@ pub(super) struct ListAgentsArguments {
 /// `task_write`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TaskWriteArguments {
+pub(in crate::tools) struct TaskWriteArguments {
     /// The tasks to make (without `id`) or to change (with it), all or none.
     #[schemars(length(max = 256))]
     pub tasks: Vec<TaskElement>,
@@ -186,7 +77,7 @@ pub(super) struct TaskWriteArguments {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TaskElement {
+pub(in crate::tools) struct TaskElement {
     /// Which task to change; leave it out to make one.
     #[schemars(range(min = 1, max = 4_294_967_295_u64))]
     pub id: Option<u32>,
@@ -208,7 +99,7 @@ pub(super) struct TaskElement {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum StatusName {
+pub(in crate::tools) enum StatusName {
     Pending,
     InProgress,
     Completed,
@@ -216,7 +107,7 @@ pub(super) enum StatusName {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct NoteElement {
+pub(in crate::tools) struct NoteElement {
     /// Whose tasks it speaks of: an agent's address, a label, or empty for the shared list; default you.
     #[schemars(length(max = 4096))]
     pub owner: Option<String>,
@@ -228,7 +119,7 @@ pub(super) struct NoteElement {
 /// `propose_task`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ProposeArguments {
+pub(in crate::tools) struct ProposeArguments {
     /// One line; the new agent's address comes from it.
     #[schemars(length(min = 1, max = 200))]
     pub title: String,
@@ -250,7 +141,7 @@ pub(super) struct ProposeArguments {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WorkspaceSet {
+pub(in crate::tools) struct WorkspaceSet {
     /// The slot whose folder is the agent's directory.
     #[schemars(length(min = 1, max = 64))]
     pub primary: String,
@@ -261,7 +152,7 @@ pub(super) struct WorkspaceSet {
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WorkspaceRoot {
+pub(in crate::tools) struct WorkspaceRoot {
     /// One of the session's roots, or a folder inside one: absolute, not through a link.
     #[schemars(length(min = 1, max = 4096))]
     pub source: Option<String>,
@@ -277,20 +168,15 @@ pub(super) struct WorkspaceRoot {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum AccessName {
+pub(in crate::tools) enum AccessName {
     Read,
     Write,
 }
 
-/// `task_list`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NoArguments {}
-
 /// A waiting time as models write it: a number, digits in a string, an integral float. What cannot
 /// be read as one is the default (A6); the session clamps it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Timeout(pub Option<u64>);
+pub(in crate::tools) struct Timeout(pub Option<u64>);
 
 impl JsonSchema for Timeout {
     fn schema_name() -> std::borrow::Cow<'static, str> {

@@ -1,0 +1,44 @@
+//! The entries of a conversation.
+
+use stead_core::event::{CallFate, MailKind, Sender};
+use stead_core::id::{CallId, TurnId};
+use stead_model::{Reply, ToolResult};
+
+/// One entry of an agent's conversation, with its bodies read.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Entry {
+    /// The agent heard something.
+    Heard {
+        /// In which turn.
+        turn: TurnId,
+        /// From whom.
+        from: Sender,
+        /// What sort of mail.
+        sort: MailKind,
+        /// The text.
+        text: String,
+    },
+    /// The agent said something.
+    Said {
+        /// In which turn.
+        turn: TurnId,
+        /// What.
+        reply: Reply,
+    },
+    /// A call has its result.
+    Answered {
+        /// In which turn.
+        turn: TurnId,
+        /// The result.
+        result: ToolResult,
+    },
+    /// A call will never have one.
+    Unanswered {
+        /// In which turn.
+        turn: TurnId,
+        /// Which call.
+        call: CallId,
+        /// What is known of it.
+        fate: CallFate,
+    },
+}

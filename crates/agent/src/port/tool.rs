@@ -1,0 +1,106 @@
+//! The tools of the session, as values.
+
+use std::collections::BTreeSet;
+
+use stead_core::id::{SlotName, TaskId};
+use stead_core::layout::Access;
+use stead_core::task::TaskChange;
+
+/// A tool whose effect is the session's.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SessionTool {
+    /// Spawn an agent below the caller.
+    Spawn(Spawn),
+    /// Store mail, or continue an agent.
+    Send {
+        /// The target as given.
+        target: String,
+        /// The text.
+        message: String,
+        /// Whether it asks for a turn.
+        wake: bool,
+    },
+    /// Wait for mail.
+    Wait {
+        /// For at most so long, in milliseconds, as given.
+        timeout_ms: Option<u64>,
+    },
+    /// End another agent's turn.
+    Interrupt {
+        /// The target as given.
+        target: String,
+    },
+    /// List agents.
+    List {
+        /// Only this path and what is below it, as given.
+        path_prefix: Option<String>,
+    },
+    /// Write tasks and notes, all or none.
+    WriteTasks {
+        /// The tasks.
+        tasks: Vec<TaskChange>,
+        /// The notes: owner (none: the caller) and text (empty clears).
+        notes: Vec<(Option<String>, String)>,
+    },
+    /// List tasks.
+    ListTasks,
+    /// Delegate a task to an agent of its own.
+    Propose(Proposal),
+}
+
+/// An agent to spawn, as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spawn {
+    /// The free-form name.
+    pub task_name: String,
+    /// The whole assignment.
+    pub message: String,
+    /// The role, if not the caller's.
+    pub role: Option<String>,
+    /// A directory other than the caller's: absolute, or relative to the caller's.
+    pub working_directory: Option<String>,
+}
+
+/// A task to delegate, as it was proposed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// One line; the agent's address comes from it.
+    pub title: String,
+    /// The whole assignment.
+    pub message: String,
+    /// The role, if not the caller's.
+    pub role: Option<String>,
+    /// The tasks that must be completed first.
+    pub blocked_by: BTreeSet<TaskId>,
+    /// What it may use; none: all of the session's roots. The primary comes first.
+    pub layout: Option<Vec<Route>>,
+}
+
+/// One root of a proposed layout; nobody has looked at it yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    /// Where it is.
+    pub source: Source,
+    /// Its slot.
+    pub slot: SlotName,
+    /// What the task may do in it.
+    pub access: Access,
+}
+
+/// How a layout names a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// By its path.
+    Folder(String),
+    /// By the URI of an earlier admission; never read as a path.
+    Uri(String),
+}
+
+/// What a tool of the session came to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Done {
+    /// Plain text for the model.
+    pub text: String,
+    /// The same as data.
+    pub structured: serde_json::Value,
+}

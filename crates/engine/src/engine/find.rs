@@ -1,0 +1,112 @@
+//! Which sessions there are, and which one is meant.
+
+use std::path::PathBuf;
+
+use stead_core::event::{BranchEvent, Event, WorldEvent};
+use stead_core::id::SessionId;
+use stead_core::layout::AbsoluteDir;
+use stead_core::refusal::{Refusal, RefusalKind};
+
+use super::{Engine, unknown_session};
+use crate::api::{AgentView, FindParams, SessionView};
+use crate::session::Message;
+
+/// As many events as a session has at most whose start was refused.
+const REFUSED_START: u64 = 6;
+
+impl Engine {
+    /// All sessions, the newest first.
+    pub(crate) async fn list(&self) -> Result<Vec<SessionView>, Refusal> {
+        let summaries = self.shared.read(stead_store::Reader::sessions).await?;
+        let mut views = Vec::with_capacity(summaries.len());
+        for summary in summaries {
+            let Ok(Event::World(WorldEvent::SessionStarted(started))) = summary.first else {
+                continue;
+            };
+            let Some(root) = started.roots.first() else { continue };
+            if summary.tip <= REFUSED_START && self.was_refused(&summary.id).await? {
+                continue;
+            }
+            views.push(SessionView {
+                session: summary.id.clone(),
+                label: started.label.clone(),
+                directory: root.directory.clone(),
+                started: summary.first_at,
+                newest: summary.last_at,
+                events: summary.tip,
+                active: self.active(&summary.id).await,
+            });
+        }
+        Ok(views)
+    }
+
+    /// Whether a session never came to be: nothing of it is shown.
+    async fn was_refused(&self, session: &SessionId) -> Result<bool, Refusal> {
+        let session = session.clone();
+        let records = self.shared.read(move |reader| reader.read(&session, 1, 16)).await?;
+        Ok(records.iter().any(|record| {
+            let event = &record.envelope.event;
+            matches!(event, Event::Branch(BranchEvent::AgentRefused { path, .. }) if path.is_root())
+        }))
+    }
+
+    async fn active(&self, session: &SessionId) -> usize {
+        let handle = self.sessions.lock().await.get(session).cloned();
+        let Some(handle) = handle else { return 0 };
+        let working = |a: &AgentView| a.turn.is_some();
+        match handle.ask(Message::Tree).await {
+            Ok(tree) => tree.agents.iter().filter(|a| working(a)).count(),
+            Err(_) => 0,
+        }
+    }
+
+    /// The session that a person means: an id, an unambiguous prefix of one or a label; else the
+    /// one of a folder with the newest event.
+    pub(crate) async fn find(&self, params: FindParams) -> Result<SessionId, Refusal> {
+        // One whose start was refused is not listed, and can be asked for by its id.
+        if let Some(Ok(id)) = params.name.as_deref().map(SessionId::parse)
+            && self.session_exists(&id).await?
+        {
+            return Ok(id);
+        }
+        let mut sessions = self.list().await?;
+        if let Some(name) = params.name {
+            let labelled = |s: &&SessionView| s.label.as_ref().is_some_and(|l| l.as_str() == name);
+            if let Some(found) = sessions.iter().find(labelled) {
+                return Ok(found.session.clone());
+            }
+            sessions.retain(|s| s.session.as_str().starts_with(&name));
+            return match sessions.as_slice() {
+                [one] => Ok(one.session.clone()),
+                [] => Err(unknown_session(&name)),
+                [first, second, ..] => Err(Refusal::new(
+                    RefusalKind::InvalidArgument,
+                    format!(
+                        "{name} begins several sessions: {}, {}",
+                        first.session, second.session
+                    ),
+                )
+                .hint("give more of the id")),
+            };
+        }
+        let directory = params
+            .directory
+            .ok_or_else(|| Refusal::new(RefusalKind::InvalidArgument, "no session was named"))?;
+        let directory =
+            std::fs::canonicalize(&directory).unwrap_or_else(|_| PathBuf::from(&directory));
+        let here = AbsoluteDir::new(&directory)
+            .map_err(|e| Refusal::new(RefusalKind::InvalidArgument, e.to_string()))?;
+        sessions
+            .iter()
+            .filter(|s| here.is_within(&s.directory) || s.directory.is_within(&here))
+            .max_by_key(|s| s.newest)
+            .map(|s| s.session.clone())
+            .ok_or_else(|| {
+                Refusal::new(
+                    RefusalKind::NotFound,
+                    format!("no session works in {}", directory.display()),
+                )
+                .hint("`stead sessions` lists them all; `--session ID` names one")
+            })
+    }
+}
