@@ -53,16 +53,17 @@ impl ObjectId {
 
     /// From 40 or 64 hexadecimal digits in lower case, as Git writes them.
     pub fn from_hex(text: &[u8]) -> Option<Self> {
-        let digit =
-            |c: u8| DIGITS.iter().position(|d| *d == c).and_then(|at| u8::try_from(at).ok());
-        let bytes: Vec<u8> = text
-            .chunks(2)
-            .map(|pair| match pair {
-                [high, low] => Some((digit(*high)? << 4) | digit(*low)?),
-                _ => None,
-            })
+        let digit = |c: u8| match c {
+            b'0'..=b'9' => Some(c - b'0'),
+            b'a'..=b'f' => Some(c - b'a' + 10),
+            _ => None,
+        };
+        let (pairs, rest) = text.as_chunks::<2>();
+        let bytes: Vec<u8> = pairs
+            .iter()
+            .map(|[high, low]| Some((digit(*high)? << 4) | digit(*low)?))
             .collect::<Option<_>>()?;
-        Self::from_bytes(&bytes)
+        if rest.is_empty() { Self::from_bytes(&bytes) } else { None }
     }
 
     /// The name that `size` bytes have as a file's content, as they are: no filter is asked.
@@ -134,7 +135,11 @@ fn hash<D: sha1::Digest, const N: usize>(
 /// In hexadecimal digits, all of them.
 impl fmt::Display for ObjectId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.as_bytes().iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        let digit =
+            |half: u8| DIGITS.get(usize::from(half)).map_or('0', |digit| char::from(*digit));
+        let digits = self.as_bytes().iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+        let text: String = digits.collect();
+        f.write_str(&text)
     }
 }
 

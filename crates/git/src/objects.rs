@@ -1,5 +1,6 @@
 //! Questions to the objects of a repository.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use crate::error::GitError;
@@ -92,8 +93,8 @@ impl Repository {
     fn batch(&self, arguments: &[&str], objects: &[ObjectId]) -> Result<Vec<u8>, GitError> {
         let mut input = String::new();
         for object in objects {
-            input.push_str(&object.to_string());
-            input.push('\n');
+            // Into text there is no way to fail.
+            let _ = writeln!(input, "{object}");
         }
         let output = self.git.tool(self.folder(), arguments).input(input.into_bytes()).run()?;
         if output.status.success() {

@@ -254,13 +254,14 @@ fn plain(index: &Index) -> impl Iterator<Item = &Entry> {
 /// filter or encoding stands behind it, and the sizes agree, so no line end was converted either.
 fn proved(found: &GitSurvey, manifest: &Manifest, sizes: Vec<Option<u64>>) -> HashSet<RelPath> {
     let mut proved = HashSet::new();
+    let mut find = manifest.finder();
     for (entry, size) in plain(&found.index).zip(sizes) {
         let is_settled = entry.stat != stead_git::index::Stat::default();
         if !is_settled || found.converted.contains(&entry.path) {
             continue;
         }
         let Some(path) = rel(&entry.path) else { continue };
-        let node = manifest.get(&path).map(|entry| &entry.node);
+        let node = find(&path).map(|entry| &entry.node);
         if matches!((node, size), (Some(Node::File { size, .. }), Some(stored)) if *size == stored)
         {
             proved.insert(path);

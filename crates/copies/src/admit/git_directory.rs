@@ -13,8 +13,8 @@ use std::path::Path;
 
 use stead_core::step::{self, Moment};
 use stead_files::{
-    Choice, CloneOptions, Cloned, Obstacle, ObstacleKind, RelPath, Seen, Stat, WalkOptions, clone,
-    walk,
+    Choice, CloneOptions, Cloned, Manifest, Obstacle, ObstacleKind, RelPath, Seen, Stat,
+    WalkOptions, clone, walk,
 };
 use stead_git::index::EntryKind;
 use stead_git::index::{Pair, Stat as IndexStat};
@@ -120,23 +120,19 @@ fn missing(copy: &Repository, index: &Index) -> Result<Vec<ObjectId>, GitError> 
 
 /// Gives every entry the copy's stat data where the source's prove that the file is unchanged.
 fn settle(index: &mut Index, cloned: &Cloned, copy: &Path) {
+    let mut find = cloned.manifest.as_ref().map(Manifest::finder);
     index.settle(|path| {
         let at = rel(path)?;
         let source = cloned.listing.get(&at)?.stat;
-        let copy = match seen(cloned, &at, &source) {
-            Some(copy) => IndexStat::from(&copy),
+        let made = find.as_mut().and_then(|find| find(&at)?.seen);
+        let copy = match made.filter(|_| (source.uid, source.gid) == cloned.owner) {
+            Some(Seen { device, inode, modified, changed }) => {
+                IndexStat::from(&Stat { device, inode, modified, changed, ..source })
+            }
             None => IndexStat::from(&fs::symlink_metadata(copy.join(path)).ok()?),
         };
         Some(Pair { source: IndexStat::from(&source), copy })
     });
-}
-
-/// A file of the copy as it was when it was complete, if that is known.
-fn seen(cloned: &Cloned, path: &RelPath, source: &Stat) -> Option<Stat> {
-    let entry = cloned.manifest.as_ref()?.get(path)?;
-    let Seen { device, inode, modified, changed } = entry.seen?;
-    let is_owned = (source.uid, source.gid) == cloned.owner;
-    is_owned.then_some(Stat { device, inode, modified, changed, ..*source })
 }
 
 /// One line; in quotes where the bytes could be taken for something else than a path.

@@ -27,18 +27,28 @@ const EACH: u64 = 512;
 pub(super) fn check(staged: &Path, surveys: &[(&Path, Survey)]) -> Result<(), MakeError> {
     let space = Space::of(staged)?;
     let (mut needed, mut files) = (0_u64, 0_u64);
+    for (_, survey) in surveys {
+        let totals = survey.listing.totals();
+        let count = totals.files + totals.folders + totals.links;
+        files = files.saturating_add(count);
+        needed = needed.saturating_add(count.saturating_mul(EACH));
+        needed = needed.saturating_add(totals.stored.saturating_mul(2));
+    }
+    let lacks_files = space.free_files.is_some_and(|free| free < files.saturating_mul(2));
+    if !lacks_files && leaves_enough(needed, &space) {
+        // So there is room whatever is kept twice.
+        return Ok(());
+    }
+    let mut needed = 0_u64;
     let mut most: Option<(&Path, &Listing, u64)> = None;
     for (root, survey) in surveys {
         let shares = shares_blocks(staged, &survey.listing)?;
         let bytes = estimate(survey, shares);
-        let totals = survey.listing.totals();
         needed = needed.saturating_add(bytes);
-        files = files.saturating_add(totals.files + totals.folders + totals.links);
         if most.is_none_or(|(.., other)| bytes > other) {
             most = Some((root, &survey.listing, bytes));
         }
     }
-    let lacks_files = space.free_files.is_some_and(|free| free < files.saturating_mul(2));
     match most {
         Some((root, listing, _)) if lacks_files || !leaves_enough(needed, &space) => {
             let largest = listing.largest(LARGEST).into_iter();

@@ -131,6 +131,23 @@ impl Manifest {
         self.entries.get(at)
     }
 
+    /// [`get`](Self::get) for many paths: one that follows the one asked before, but for folders, is
+    /// found at once.
+    pub fn finder<'a>(&'a self) -> impl FnMut(&RelPath) -> Option<&'a Entry> {
+        let mut rest: &[Entry] = &[];
+        move |path| {
+            let skipped = rest.iter().take_while(|entry| entry.node == Node::Folder).count();
+            rest = rest.get(skipped..).unwrap_or_default();
+            if rest.first().is_none_or(|entry| entry.path != *path) {
+                let at = self.entries.binary_search_by(|entry| entry.path.cmp(path)).ok()?;
+                rest = self.entries.get(at..)?;
+            }
+            let (found, after) = rest.split_first()?;
+            rest = after;
+            Some(found)
+        }
+    }
+
     /// The entry of a path and all below it.
     pub fn within(&self, path: &RelPath) -> &[Entry] {
         let from = self.entries.partition_point(|entry| entry.path < *path);
