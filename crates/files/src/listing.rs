@@ -88,7 +88,7 @@ pub struct HardLink {
 }
 
 /// A tree as a walk found it, in the order of its paths.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Listing {
     pub(crate) root: PathBuf,
     pub(crate) began: Time,

@@ -44,7 +44,7 @@ impl std::fmt::Display for Special {
 }
 
 /// A moment by the clock of a file system.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time {
     /// Seconds since 1970.
     pub secs: i64,

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use stead_core::layout::Root;
 use stead_files::{
-    CloneOptions, Cloned, Digests, Manifest, Node, Obstacle, ObstacleKind, RelPath, RootFolder,
-    Stat, TreeError, WalkOptions, Watch, clone, remove_tree_at,
+    CloneOptions, Cloned, Digests, Listing, Manifest, Node, Obstacle, ObstacleKind, RelPath,
+    RootFolder, Stat, TreeError, WalkOptions, Watch, clone, remove_tree_at,
 };
-use stead_git::index::{Entry, EntryKind};
+use stead_git::index::EntryKind;
 use stead_git::{Git, Index, Repository};
 
 use super::survey::{GitSurvey, Survey, rel};
@@ -44,19 +44,25 @@ struct Made {
     /// The folder in which it stands.
     nursery: PathBuf,
     repository: Repository,
-    /// How large the content is that each entry of [`plain`] names.
+    /// How large the content is that each entry of the index names.
     sizes: Vec<Option<u64>>,
 }
 
 impl Made {
     /// Moves it into the copy, which has everything else, and gives it the index. The index in
     /// `found` becomes the copy's.
-    fn put(&self, found: &mut GitSurvey, cloned: &Cloned, copy: &Path) -> Result<(), CopyError> {
+    fn put(
+        &self,
+        found: &mut GitSurvey,
+        listing: &Listing,
+        cloned: &Cloned,
+        copy: &Path,
+    ) -> Result<(), CopyError> {
         let to = copy.join(".git");
         let from = self.nursery.join(".git");
         fs::rename(&from, &to).map_err(failed("rename", &from))?;
         fs::remove_dir(&self.nursery).map_err(failed("remove", &self.nursery))?;
-        git_directory::index(found, cloned, copy)
+        git_directory::index(found, listing, cloned, copy)
     }
 }
 
@@ -68,16 +74,18 @@ impl Making<'_> {
     ) -> Result<(Slot, AdmittedSlot), MakeError> {
         let copy = self.staged.join(self.root.slot.as_str());
         for _ in 0..=ROUNDS {
+            let listing = std::mem::take(&mut survey.listing);
             // What Git needs in the copy does not depend on its files, but for the index.
             let (cloned, made) = std::thread::scope(|scope| {
                 let git = survey.git.as_ref();
                 let made = scope.spawn(move || git.map(|found| self.git(found)).transpose());
-                let cloned = self.clone(&survey, &copy);
+                let cloned = self.clone(&survey, listing, &copy);
                 (cloned, joined(made))
             });
             let (mut cloned, made) = (cloned?, made?);
+            survey.listing = std::mem::take(&mut cloned.listing);
             if let (Some(found), Some(made)) = (&mut survey.git, &made) {
-                made.put(found, &cloned, &copy)?;
+                made.put(found, &survey.listing, &cloned, &copy)?;
                 if !found.is_current()? {
                     remove_tree_at(&copy)?;
                     survey = Survey::of(self.home, self.git, self.root, self.watch)?;
@@ -107,13 +115,12 @@ impl Making<'_> {
         let name = self.root.slot.as_str();
         // No slot has such a name.
         let nursery = self.staged.join(format!(".git-{name}"));
-        let repository = git_directory::make(self, found, &nursery, &self.task.join(name))?;
-        let ids: Vec<_> = plain(&found.index).map(|entry| entry.id).collect();
-        let sizes = found.repository.blob_sizes(&ids).map_err(CopyError::from)?;
+        let (repository, sizes) =
+            git_directory::make(self, found, &nursery, &self.task.join(name))?;
         Ok(Made { nursery, repository, sizes })
     }
 
-    fn clone(&self, survey: &Survey, copy: &Path) -> Result<Cloned, MakeError> {
+    fn clone(&self, survey: &Survey, listing: Listing, copy: &Path) -> Result<Cloned, MakeError> {
         let uncovered = survey.uncovered();
         let filter = |path: &RelPath, stat: &Stat| survey.taken.choose(path, stat);
         let wanted = |path: &RelPath, _: &Stat| !uncovered.holds(path);
@@ -127,7 +134,7 @@ impl Making<'_> {
             digests: Digests::Of(&wanted),
             ..CloneOptions::default()
         };
-        let cloned = match clone(survey.listing.clone(), copy, &options) {
+        let cloned = match clone(listing, copy, &options) {
             Ok(cloned) => cloned,
             Err(error) => return Err(self.collision(error, copy)),
         };
@@ -167,7 +174,7 @@ impl Making<'_> {
         let rules = match &survey.git {
             Some(found) => {
                 let (folder, beside) = (RootFolder::open(copy)?, survey.uncovered());
-                Rules::read(self.git, &found.repository, &cloned.listing, &beside, &folder)?
+                Rules::read(self.git, &found.repository, &survey.listing, &beside, &folder)?
             }
             None => Rules::default(),
         };
@@ -219,7 +226,7 @@ impl Making<'_> {
         notes.sort_by_key(|note| note.kind);
         let made = AdmittedSlot {
             slot: self.root.slot.clone(),
-            totals: cloned.listing.totals(),
+            totals: survey.listing.totals(),
             method: cloned.method,
             rounds: cloned.rounds,
             notes,
@@ -244,20 +251,15 @@ fn indexed(index: &Index) -> Vec<IndexedFile> {
         .collect()
 }
 
-/// The entries of files; none of them comes or goes while a copy is made from one index.
-fn plain(index: &Index) -> impl Iterator<Item = &Entry> {
-    let is_file = |kind| matches!(kind, EntryKind::File | EntryKind::Executable);
-    index.entries.iter().filter(move |entry| is_file(entry.kind))
-}
-
 /// Files whose bytes are surely those of an object: the index knows the file by its stat data, no
 /// filter or encoding stands behind it, and the sizes agree, so no line end was converted either.
 fn proved(found: &GitSurvey, manifest: &Manifest, sizes: Vec<Option<u64>>) -> HashSet<RelPath> {
     let mut proved = HashSet::new();
     let mut find = manifest.finder();
-    for (entry, size) in plain(&found.index).zip(sizes) {
+    for (entry, size) in found.index.entries.iter().zip(sizes) {
+        let is_file = matches!(entry.kind, EntryKind::File | EntryKind::Executable);
         let is_settled = entry.stat != stead_git::index::Stat::default();
-        if !is_settled || found.converted.contains(&entry.path) {
+        if !is_file || !is_settled || found.converted.contains(&entry.path) {
             continue;
         }
         let Some(path) = rel(&entry.path) else { continue };

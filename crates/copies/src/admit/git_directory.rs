@@ -5,6 +5,7 @@
 //! and the hooks. Its objects are the depot's. It has no stash, no reflogs, no marks of
 //! operations, no worktrees, no locks.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
@@ -13,7 +14,7 @@ use std::path::Path;
 
 use stead_core::step::{self, Moment};
 use stead_files::{
-    Choice, CloneOptions, Cloned, Manifest, Obstacle, ObstacleKind, RelPath, Seen, Stat,
+    Choice, CloneOptions, Cloned, Listing, Manifest, Obstacle, ObstacleKind, RelPath, Seen, Stat,
     WalkOptions, clone, walk,
 };
 use stead_git::index::EntryKind;
@@ -32,14 +33,15 @@ const INFO: [&str; 2] = ["exclude", "attributes"];
 const SPARSE: &str = "sparse-checkout";
 
 /// Makes `.git` in the new folder `nursery`, for a copy that will be at `place`: all but the index.
-/// Fills the depot that it borrows from, and checks that nothing it needs is missing. Passes the
-/// steps `copies.depot` and `copies.git`.
+/// Fills the depot that it borrows from, and checks that nothing it needs is missing. Also says how
+/// large the content is that each entry of the index names. Passes the steps `copies.depot` and
+/// `copies.git`.
 pub(super) fn make(
     making: &Making<'_>,
     found: &GitSurvey,
     nursery: &Path,
     place: &Path,
-) -> Result<Repository, MakeError> {
+) -> Result<(Repository, Vec<Option<u64>>), MakeError> {
     let depot = Depot::of(making.home, &making.root.id);
     depot.fill(&found.repository, making.watch)?;
     step::pass("copies.git", Moment::Before);
@@ -66,64 +68,88 @@ pub(super) fn make(
         let said = "the copy's Git directory is not taken for one".to_owned();
         return Err(making.refused(Obstruction::Unusable(said)));
     };
-    if !missing(&made, &found.index)?.is_empty() {
+    let mut needed = look(&made, &found.index)?;
+    if !needed.missing.is_empty() {
         // What was written after the depot was filled, or moved while it was.
         depot.fill(&found.repository, making.watch)?;
-        let missing = missing(&made, &found.index)?;
-        if !missing.is_empty() {
-            return Err(making.refused(Obstruction::NoObjects(missing)));
+        needed = look(&made, &found.index)?;
+        if !needed.missing.is_empty() {
+            return Err(making.refused(Obstruction::NoObjects(needed.missing)));
         }
     }
     step::pass("copies.git", Moment::After);
-    Ok(made)
+    Ok((made, needed.sizes))
 }
 
 /// Writes the index of the `copy`, if its source has one. The index in `found` becomes the copy's.
-pub(super) fn index(found: &mut GitSurvey, cloned: &Cloned, copy: &Path) -> Result<(), CopyError> {
+pub(super) fn index(
+    found: &mut GitSurvey,
+    listing: &Listing,
+    cloned: &Cloned,
+    copy: &Path,
+) -> Result<(), CopyError> {
     let path = &found.repository.index_file;
     if !path.exists() {
         return Ok(());
     }
-    settle(&mut found.index, cloned, copy);
+    settle(&mut found.index, listing, cloned, copy);
     let encoded = found.index.encode();
     let encoded = encoded.map_err(|source| GitError::Index { path: path.clone(), source })?;
     write(&copy.join(".git/index"), &encoded)
 }
 
-/// What the copy needs and does not find: the tips of its refs, the commit of HEAD with its tree,
-/// and every content that its index names.
-fn missing(copy: &Repository, index: &Index) -> Result<Vec<ObjectId>, GitError> {
+/// What a look for the objects that the copy needs has found.
+struct Needed {
+    missing: Vec<ObjectId>,
+    /// Of each entry's content; none for what is no content of a file.
+    sizes: Vec<Option<u64>>,
+}
+
+/// The copy needs every content that its index names, the tips of its refs, and the commit of HEAD
+/// with its tree.
+fn look(copy: &Repository, index: &Index) -> Result<Needed, GitError> {
+    let ids: Vec<ObjectId> = index.entries.iter().map(|entry| entry.id).collect();
+    let sizes = copy.blob_sizes(&ids)?;
+    let (mut missing, mut there) = (Vec::new(), HashSet::new());
+    for (entry, size) in index.entries.iter().zip(&sizes) {
+        if size.is_some() {
+            there.insert(entry.id);
+        } else if entry.kind != EntryKind::Gitlink && !entry.is_intended {
+            missing.push(entry.id);
+        }
+    }
     let mut needed: Vec<ObjectId> = Vec::new();
     for found in copy.carried_refs()? {
         if let Target::Object(id) = found.target {
             needed.push(id);
         }
     }
-    let contents =
-        index.entries.iter().filter(|entry| entry.kind != EntryKind::Gitlink && !entry.is_intended);
-    needed.extend(contents.map(|entry| entry.id));
     if let Some(commit) = copy.head.commit() {
         needed.push(commit);
-        // A tree that is not there is no answer; then the commit itself is named.
         match copy.tree(commit) {
-            Ok(tree) => needed.extend(
-                tree.iter().filter(|entry| entry.kind != EntryKind::Gitlink).map(|entry| entry.id),
-            ),
-            Err(GitError::Failed { .. }) => return Ok(vec![commit]),
+            Ok(tree) => {
+                let contents = tree.iter().filter(|entry| entry.kind != EntryKind::Gitlink);
+                needed.extend(contents.map(|entry| entry.id).filter(|id| !there.contains(id)));
+            }
+            // A tree that is not there is no answer; then the commit itself is named.
+            Err(GitError::Failed { .. }) => return Ok(Needed { missing: vec![commit], sizes }),
             Err(error) => return Err(error),
         }
     }
     needed.sort_unstable();
     needed.dedup();
-    copy.missing_objects(needed)
+    missing.extend(copy.missing_objects(needed)?);
+    missing.sort_unstable();
+    missing.dedup();
+    Ok(Needed { missing, sizes })
 }
 
 /// Gives every entry the copy's stat data where the source's prove that the file is unchanged.
-fn settle(index: &mut Index, cloned: &Cloned, copy: &Path) {
+fn settle(index: &mut Index, listing: &Listing, cloned: &Cloned, copy: &Path) {
     let mut find = cloned.manifest.as_ref().map(Manifest::finder);
     index.settle(|path| {
         let at = rel(path)?;
-        let source = cloned.listing.get(&at)?.stat;
+        let source = listing.get(&at)?.stat;
         let made = find.as_mut().and_then(|find| find(&at)?.seen);
         let copy = match made.filter(|_| (source.uid, source.gid) == cloned.owner) {
             Some(Seen { device, inode, modified, changed }) => {
