@@ -146,15 +146,18 @@ impl Engine {
                 capacity: self.settings.sessions.capacity,
                 mode: params.mode,
                 plan_ceiling: params.plan_ceiling,
+                forked: None,
             },
             driver: DriverSpec {
                 kind: drivers::PLAYBOOK.to_owned(),
                 name,
                 body: Some(playbook_ref),
+                reports: stead_core::usage::Reports::Nothing,
             },
             directory,
-            message: message_ref,
+            message: Some(message_ref),
             title: title_of(&params.message),
+            frozen: stead_core::event::Frozen::default(),
         };
         let surroundings = Surroundings::new(params.environment, params.attendance);
         let mut sessions = self.sessions.lock().await;
@@ -249,7 +252,7 @@ impl Engine {
         };
         let started = matches!(
             events.next(),
-            Some((_, Event::Branch(BranchEvent::TurnStarted { path }))) if path == to
+            Some((_, Event::Branch(BranchEvent::TurnStarted { path, .. }))) if path == to
         );
         let state = match (wake, started) {
             (_, true) => ReceiptState::TurnStarted,

@@ -34,7 +34,8 @@ impl Actor {
             Ask::Boundary => self.boundary(path, turn, answer, work),
             Ask::Say { reply, calls } => {
                 let body = Body::new(reply);
-                let command = Command::Say { path, turn, body: body.reference(), calls };
+                let command =
+                    Command::Say { path, turn, body: body.reference(), calls, usage: None };
                 work.push(recorded(turn, command, answer).with(body));
             }
             Ask::Answer { call, result } => {
@@ -135,7 +136,9 @@ impl Actor {
                 Ok(_) => drop(answer.send(Ok(Told::Settled(Answer::Denied)))),
                 Err(refusal) => drop(answer.send(Err(refusal))),
             });
-        work.push(Work::new(Command::Ask { path, turn, deed, subject, attended }, then));
+        // The tools have refused what lies outside the turn's roots.
+        let zones = vec![stead_core::permission::Zone::Root];
+        work.push(Work::new(Command::Ask { path, turn, deed, zones, subject, attended }, then));
     }
 
     /// The last client that could answer has gone: open requests fail at once, unless they were

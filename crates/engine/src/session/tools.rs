@@ -220,6 +220,8 @@ impl Spawn {
             role,
             message,
             directory,
+            driver: None,
+            frozen: stead_core::event::Frozen::default(),
         };
         let then =
             Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {

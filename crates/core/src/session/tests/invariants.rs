@@ -10,6 +10,7 @@ use crate::id::{
 };
 use crate::path::AgentPath;
 use crate::roster::Standing;
+use crate::shell::ShellId;
 use crate::task::{Owner, Status};
 
 /// Fails with what does not hold.
@@ -35,6 +36,7 @@ fn numbers(log: &[Envelope]) {
                     | BranchEvent::Said { .. }
                     | BranchEvent::Answered { .. }
                     | BranchEvent::Unanswered { .. }
+                    | BranchEvent::Compacted { .. }
             )
         );
         assert_eq!(envelope.stream != Stream::Control, conversation, "{envelope:?}");
@@ -77,6 +79,7 @@ struct Walk<'a> {
     settled: BTreeMap<&'a AgentPath, usize>,
     results: BTreeMap<&'a AgentPath, usize>,
     asked: BTreeMap<PermissionId, &'a AgentPath>,
+    shells: BTreeSet<(&'a AgentPath, ShellId)>,
 }
 
 impl<'a> Walk<'a> {
@@ -111,7 +114,7 @@ impl<'a> Walk<'a> {
                 let (_, published) = self.taken.remove(path).unwrap();
                 assert!(!published, "{path} was published");
             }
-            BranchEvent::TurnStarted { path } => {
+            BranchEvent::TurnStarted { path, .. } => {
                 assert!(self.taken[path].1);
                 let turn = TurnId(envelope.position);
                 assert!(self.turns.insert(path, turn).is_none(), "two turns of {path}");
@@ -170,7 +173,26 @@ impl<'a> Walk<'a> {
                 let open = self.calls.get_mut(&envelope.stream).unwrap();
                 assert_eq!(open.remove(0), call);
             }
-            BranchEvent::TasksWritten { .. } | BranchEvent::NoteSet { .. } => {}
+            BranchEvent::Compacted { turn, .. } => {
+                self.speaks(envelope, *turn);
+                assert!(self.calls.get(&envelope.stream).is_none_or(Vec::is_empty));
+            }
+            BranchEvent::ShellStarted { path, turn, shell, .. } => {
+                assert_eq!(self.turns.get(path), Some(turn));
+                assert!(self.shells.insert((path, *shell)), "{shell} of {path} twice");
+            }
+            BranchEvent::ShellEnded { path, shell, .. } => {
+                assert!(self.shells.remove(&(path, *shell)), "{shell} of {path} ended twice");
+            }
+            BranchEvent::FileChanged { path, turn, .. } => {
+                assert_eq!(self.turns.get(path), Some(turn));
+            }
+            BranchEvent::HookNoted { .. }
+            | BranchEvent::StopNoted { .. }
+            | BranchEvent::DriverNoted { .. }
+            | BranchEvent::Reminded { .. }
+            | BranchEvent::TasksWritten { .. }
+            | BranchEvent::NoteSet { .. } => {}
         }
     }
 

@@ -1,7 +1,9 @@
 //! A log in memory: decides commands, appends what they come to and folds it in.
 
 use crate::delegated::{Admission, AdmittedCopy};
-use crate::event::{BranchEvent, DriverSpec, Envelope, Event, Outcome, SessionStarted, Stream};
+use crate::event::{
+    BranchEvent, DriverSpec, Envelope, Event, Frozen, Outcome, SessionStarted, Stream,
+};
 use crate::id::{
     BodyRef, CallId, Digest, MailId, PermissionId, RootId, SessionId, SlotName, TaskId, Timestamp,
     TurnId,
@@ -9,11 +11,12 @@ use crate::id::{
 use crate::layout::{AbsoluteDir, Access, Placement, Root, RootIdentity};
 use crate::mail::Receipt;
 use crate::path::AgentPath;
-use crate::permission::{Deed, Mode};
+use crate::permission::{Deed, Mode, Zone};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::roster::{Agent, Standing};
 use crate::session::{Command, Evolved, Outcomes, Planned, State, decide, replay};
 use crate::task::{Owner, Task, TaskChange};
+use crate::usage::Reports;
 
 /// A session as an engine holds it, with its whole log.
 #[derive(Debug, Clone, Default)]
@@ -47,7 +50,12 @@ pub(super) fn directory(text: &str) -> AbsoluteDir {
 }
 
 pub(super) fn driver() -> DriverSpec {
-    DriverSpec { kind: "playbook".to_owned(), name: "book.toml".to_owned(), body: None }
+    DriverSpec {
+        kind: "playbook".to_owned(),
+        name: "book.toml".to_owned(),
+        body: None,
+        reports: Reports::Nothing,
+    }
 }
 
 pub(super) fn root(slot: &str, dir: &str) -> Root {
@@ -69,6 +77,7 @@ pub(super) fn started(capacity: u16) -> SessionStarted {
         capacity,
         mode: Mode::Ask,
         plan_ceiling: false,
+        forked: None,
     }
 }
 
@@ -77,8 +86,9 @@ pub(super) fn start(started: SessionStarted) -> Command {
         started,
         driver: driver(),
         directory: directory("/w/app"),
-        message: body("build it"),
+        message: Some(body("build it")),
         title: "Build it".to_owned(),
+        frozen: Frozen::default(),
     }
 }
 
@@ -173,6 +183,8 @@ impl Log {
             role: None,
             message: body("do your part"),
             directory: None,
+            driver: None,
+            frozen: Frozen::default(),
         }
     }
 
@@ -261,6 +273,7 @@ impl Log {
             turn: self.turn(at),
             body: body("hm"),
             calls: calls.iter().map(|c| call(c)).collect(),
+            usage: None,
         };
         self.ok(command);
     }
@@ -284,6 +297,7 @@ impl Log {
         let command = Command::Ask {
             path: path(at),
             turn: self.turn(at),
+            zones: zones(&deed),
             deed,
             subject: "run make".to_owned(),
             attended: true,
@@ -315,6 +329,16 @@ impl Log {
             })
             .collect()
     }
+}
+
+/// The zones of a deed all of whose files lie in roots.
+pub(super) fn zones(deed: &Deed) -> Vec<Zone> {
+    let files = match deed {
+        Deed::Edit(_) | Deed::Read(_) => 1,
+        Deed::Edits(paths) => paths.len(),
+        Deed::Command(_) | Deed::Foreign { .. } => 0,
+    };
+    vec![Zone::Root; files]
 }
 
 /// A new task without an owner.

@@ -3,9 +3,9 @@
 
 use proptest::prelude::*;
 
-use super::log::{Log, body, call, id, path, root};
+use super::log::{Log, body, call, id, path, root, zones};
 use crate::delegated::{ApplyOutcome, PrivateCopy, Review};
-use crate::event::{BranchEvent, Event, Outcome};
+use crate::event::{BranchEvent, Event, Frozen, Outcome};
 use crate::id::{ApplyId, BodyRef, PermissionId, SlotName, TaskId, TurnId};
 use crate::path::AgentPath;
 use crate::permission::{Answer, Deed, Mode};
@@ -220,6 +220,8 @@ impl Step {
                     role: None,
                     message: text(empty, log),
                     directory: None,
+                    driver: None,
+                    frozen: Frozen::default(),
                 }
             }
             Self::Propose { caller, name, call: number, roots, blocked_by } => {
@@ -247,6 +249,8 @@ impl Step {
                         .map(|n| TaskId(u32::from(n) % (log.state.world.last_task.0 + 2)))
                         .into_iter()
                         .collect(),
+                    driver: None,
+                    frozen: Frozen::default(),
                 }
             }
             Self::Review { task, slot, snapshot, stale } => match copy(log, task, slot, false) {
@@ -368,7 +372,7 @@ impl Step {
             Self::Say { agent, stale, calls } => {
                 let (path, turn, _) = in_turn(log, agent, stale)?;
                 let calls = (0..calls).map(|n| call(&format!("c{n}"))).collect();
-                Command::Say { path, turn, body, calls }
+                Command::Say { path, turn, body, calls, usage: None }
             }
             Self::Answer { agent, stale, call: number } => {
                 let calling = |n: &u8| {
@@ -397,7 +401,8 @@ impl Step {
                 } else {
                     Deed::Edit(format!("file {deed}"))
                 };
-                Command::Ask { path, turn, deed, subject: "do it".to_owned(), attended }
+                let zones = zones(&deed);
+                Command::Ask { path, turn, deed, zones, subject: "do it".to_owned(), attended }
             }
             _ => return None,
         })

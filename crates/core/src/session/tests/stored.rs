@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 use super::log::{call, directory, driver, id, path, root, started};
 use crate::delegated::{AdmittedCopy, ApplyOutcome, Checkout, Review};
 use crate::event::{
-    BranchEvent, CallFate, DriverSpec, EVENT_VERSION, Event, MailKind, Outcome, Sender,
+    BranchEvent, CallFate, DriverSpec, EVENT_VERSION, Event, Frozen, MailKind, Outcome, Sender,
     StoredEvent, Unreadable, WorldEvent,
 };
 use crate::id::{
-    ApplyId, BodyRef, Digest, Label, MailId, PermissionId, RoleName, SlotName, TaskId, TurnId,
+    ApplyId, BodyRef, Digest, Label, MailId, PermissionId, RoleName, SlotName, TaskId, Timestamp,
+    TurnId,
 };
 use crate::layout::RootIdentity;
 use crate::permission::{Answer, Deed, Mode};
@@ -193,9 +194,10 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                 role: Some(RoleName::parse("reviewer").unwrap()),
                 driver: DriverSpec { body: Some(text()), ..driver() },
                 directory: directory("/w/app"),
-                message: text(),
+                message: Some(text()),
                 call: Some(call("call_1")),
                 task: Some(TaskId(2)),
+                frozen: Frozen::default(),
             },
             "agent-reserved",
             json!({"agent": "agent-1", "path": "/root/a", "role": "reviewer",
@@ -209,9 +211,10 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                 role: None,
                 driver: driver(),
                 directory: directory("/w/app"),
-                message: text(),
+                message: Some(text()),
                 call: None,
                 task: None,
+                frozen: Frozen::default(),
             },
             "agent-reserved",
             json!({"agent": "agent-1", "path": "/root/a",
@@ -236,7 +239,11 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
             "agent-refused",
             json!({"path": "/root/a", "reason": "no"}),
         ),
-        branch(BranchEvent::TurnStarted { path: a() }, "turn-started", json!({"path": "/root/a"})),
+        branch(
+            BranchEvent::TurnStarted { path: a(), context: Vec::new() },
+            "turn-started",
+            json!({"path": "/root/a"}),
+        ),
         branch(
             BranchEvent::TurnSettled {
                 path: a(),
@@ -244,6 +251,7 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                 outcome: Outcome::Completed,
                 result: None,
                 reason: None,
+                worked_until: None,
             },
             "turn-settled",
             json!({"path": "/root/a", "turn": 7, "outcome": "completed"}),
@@ -255,10 +263,11 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                 outcome: Outcome::Errored,
                 result: Some(text()),
                 reason: Some("503".to_owned()),
+                worked_until: Some(Timestamp(5)),
             },
             "turn-settled",
             json!({"path": "/root/a", "turn": 7, "outcome": "errored", "result": body_json(),
-                "reason": "503"}),
+                "reason": "503", "worked_until": 5}),
         ),
         branch(
             BranchEvent::MailStored {
@@ -350,7 +359,12 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                 "body": body_json()}),
         ),
         branch(
-            BranchEvent::Said { turn: TurnId(7), body: text(), calls: vec![call("c1")] },
+            BranchEvent::Said {
+                turn: TurnId(7),
+                body: text(),
+                calls: vec![call("c1")],
+                usage: None,
+            },
             "said",
             json!({"turn": 7, "body": body_json(), "calls": ["c1"]}),
         ),
