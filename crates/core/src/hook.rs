@@ -107,6 +107,9 @@ impl HookVerdict {
         if output.trim().is_empty() {
             return Ok(Self::default());
         }
+        if !output.trim_start().starts_with('{') {
+            return Err(BadVerdict("it is no JSON object".to_owned()));
+        }
         serde_json::from_str(output).map_err(|e| BadVerdict(e.to_string()))
     }
 

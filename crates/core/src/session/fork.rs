@@ -200,9 +200,11 @@ impl Translation {
             };
             match &event {
                 BranchEvent::TurnStarted { .. } => {
-                    drop(self.turns.insert(TurnId(old), TurnId(new)))
+                    self.turns.insert(TurnId(old), TurnId(new));
                 }
-                BranchEvent::MailStored { .. } => drop(self.mail.insert(MailId(old), MailId(new))),
+                BranchEvent::MailStored { .. } => {
+                    self.mail.insert(MailId(old), MailId(new));
+                }
                 _ => {}
             }
             let event = self.event(event).ok_or_else(|| {

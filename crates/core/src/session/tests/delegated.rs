@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::log::{Log, body, call, change, id, path, root, start, started, started_in_copies};
 use crate::delegated::{ApplyOutcome, Review};
-use crate::event::Outcome;
+use crate::event::{Frozen, Outcome};
 use crate::id::{ApplyId, BodyRef, SlotName, TaskId};
 use crate::layout::{Access, Root};
 use crate::path::AgentPath;
@@ -22,6 +22,8 @@ fn propose(log: &Log, title: &str, roots: Option<Vec<Root>>) -> Command {
         message: body("repair the parser"),
         roots,
         blocked_by: BTreeSet::new(),
+        driver: None,
+        frozen: Frozen::default(),
     }
 }
 
@@ -189,7 +191,19 @@ fn one_call_proposes_one_task() {
     let empty = match propose(&log, "More", None) {
         Command::Propose { caller, agent, call, title, role, roots, blocked_by, .. } => {
             let message = BodyRef { bytes: 0, ..body("") };
-            Command::Propose { caller, agent, call, title, role, message, roots, blocked_by }
+            let (driver, frozen) = (None, Frozen::default());
+            Command::Propose {
+                caller,
+                agent,
+                call,
+                title,
+                role,
+                message,
+                roots,
+                blocked_by,
+                driver,
+                frozen,
+            }
         }
         other => other,
     };

@@ -86,7 +86,13 @@ impl<'a> Walk<'a> {
     /// Walks over what belongs to the agents there are now: the events since the last rewind, and
     /// `/root`, which every branch has.
     fn generation(mut self, log: &'a Log) {
-        let rewound = |e: &&Envelope| matches!(e.event, Event::World(WorldEvent::Rewound { .. }));
+        let forked = log.state.world.started.as_ref().is_some_and(|s| s.forked.is_some());
+        // The history of a fork ends where its `/root` is published.
+        let rewound = |e: &&Envelope| match &e.event {
+            Event::World(WorldEvent::Rewound { .. }) => true,
+            Event::Branch(BranchEvent::AgentPublished { path, .. }) => forked && path.is_root(),
+            _ => false,
+        };
         let from = log.log.iter().rev().find(rewound).map_or(0, |e| e.position);
         let root = log.state.branch.roster.all().next().unwrap();
         if from > 0 {

@@ -23,6 +23,8 @@ use crate::usage::Reports;
 pub(super) struct Log {
     pub(super) state: State,
     pub(super) log: Vec<Envelope>,
+    /// The milliseconds that have passed.
+    pub(super) clock: i64,
 }
 
 pub(super) fn path(text: &str) -> AgentPath {
@@ -125,13 +127,13 @@ impl Log {
         Ok(decision.answer)
     }
 
-    fn append(&mut self, Planned { stream, event }: Planned) {
+    pub(super) fn append(&mut self, Planned { stream, event }: Planned) {
         let position = self.state.tip + 1;
         let envelope = Envelope {
             seq: self.state.next_seq(&stream),
             stream,
             position,
-            at: Timestamp(1_700_000_000_000),
+            at: Timestamp(1_700_000_000_000 + self.clock),
             request: None,
             event,
         };
@@ -159,7 +161,7 @@ impl Log {
 
     /// What a new process has: the state read back from the log.
     pub(super) fn restarted(&self) -> Self {
-        Self { state: replay(&self.log), log: self.log.clone() }
+        Self { state: replay(&self.log), log: self.log.clone(), clock: self.clock }
     }
 
     pub(super) fn agent(&self, at: &str) -> &Agent {
