@@ -58,9 +58,7 @@ impl Cuts {
 /// its cut. `conversation` holds the live events of one stream, oldest first; events of branches
 /// that were left behind must not be among them, so a rewind to before a compaction gives back what
 /// it stood for.
-pub fn seen<'a>(
-    conversation: &'a [Envelope],
-) -> (Option<BodyRef>, impl Iterator<Item = &'a Envelope>) {
+pub fn seen(conversation: &[Envelope]) -> (Option<BodyRef>, impl Iterator<Item = &Envelope>) {
     let cut = conversation.iter().rev().find_map(|envelope| match &envelope.event {
         Event::Branch(BranchEvent::Compacted { through, summary, .. }) => {
             Some((*through, *summary))

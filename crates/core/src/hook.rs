@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_82_session_and_agent_have_one_id() {
+    fn session_and_agent_have_one_id() {
         let payload = Payload::new(
             Moment::Stop,
             SessionId::parse("root-1").unwrap(),

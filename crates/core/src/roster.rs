@@ -51,7 +51,7 @@ pub struct Agent {
     /// The calls of the running turn that have no result, in order.
     pub open_calls: Vec<CallId>,
     /// What else was frozen at its spawn.
-    pub frozen: Frozen,
+    pub frozen: Box<Frozen>,
     /// What hooks added for the next task it accepts, oldest first (A18).
     pub notes: Vec<BodyRef>,
     /// Its background shells that live.

@@ -1,9 +1,8 @@
 //! Rules: what a person, or a role, says of deeds beforehand (A13).
 
-use std::collections::BTreeMap;
 use std::fmt;
 
-use globset::{Glob, GlobBuilder};
+use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
 
 use crate::command_line;
@@ -44,22 +43,12 @@ pub enum Effect {
     Inaccessible,
 }
 
-/// How a protected path may still be touched.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Protection {
-    /// It may be read.
-    ReadOnly,
-    /// Not at all.
-    Inaccessible,
-}
-
 /// What a rule is about: `command:WORDS`, `edit:GLOB` or `read:GLOB`.
 ///
 /// `command:git push` is about commands that begin with these two words, `command:` about all. In a
 /// glob `*` and `?` do not pass a `/`, `**` does; one that does not begin with `/` matches below
 /// every folder, and one that matches a folder matches all in it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Pattern {
     /// Commands that begin with these words.
@@ -70,11 +59,11 @@ pub enum Pattern {
     Read(PathGlob),
 }
 
-/// A glob over absolute paths.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// A glob over absolute paths. Two are equal when their texts are.
+#[derive(Debug, Clone)]
 pub struct PathGlob {
     text: String,
-    glob: Glob,
+    matcher: GlobMatcher,
 }
 
 /// A text that is no pattern.
@@ -86,7 +75,7 @@ pub struct BadPattern {
 }
 
 /// One rule.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     /// What it says.
     pub effect: Effect,
@@ -104,8 +93,10 @@ pub struct RuleTable {
     pub ask: Vec<Pattern>,
     /// Patterns of what nobody is asked for.
     pub allow: Vec<Pattern>,
-    /// Protected paths by glob.
-    pub protected: BTreeMap<PathGlob, Protection>,
+    /// Paths that are written with an exact grant only.
+    pub read_only: Vec<PathGlob>,
+    /// Paths that are read and written with an exact grant only.
+    pub inaccessible: Vec<PathGlob>,
 }
 
 impl PathGlob {
@@ -125,16 +116,15 @@ impl PathGlob {
             .literal_separator(true)
             .build()
             .map_err(|e| refuse(e.kind().to_string()))?;
-        Ok(Self { text: text.to_owned(), glob })
+        Ok(Self { text: text.to_owned(), matcher: glob.compile_matcher() })
     }
 
     /// Whether the path, or a folder above it, matches.
     pub fn matches(&self, path: &str) -> bool {
-        let matcher = self.glob.compile_matcher();
         let mut end = path.len();
         loop {
             let Some(part) = path.get(..end).filter(|part| !part.is_empty()) else { return false };
-            if matcher.is_match(part) {
+            if self.matcher.is_match(part) {
                 return true;
             }
             match part.rfind('/') {
@@ -145,17 +135,13 @@ impl PathGlob {
     }
 }
 
-impl PartialOrd for PathGlob {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
+impl PartialEq for PathGlob {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
     }
 }
 
-impl Ord for PathGlob {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.text.cmp(&other.text)
-    }
-}
+impl Eq for PathGlob {}
 
 impl Serialize for PathGlob {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -278,19 +264,20 @@ impl RuleTable {
         let of = |effect, patterns: &[Pattern]| {
             patterns.iter().map(move |p| Rule { effect, pattern: p.clone() }).collect::<Vec<_>>()
         };
-        let protected = self.protected.iter().map(|(glob, protection)| match protection {
-            Protection::ReadOnly => {
-                Rule { effect: Effect::ReadOnly, pattern: Pattern::Edit(glob.clone()) }
-            }
-            Protection::Inaccessible => {
-                Rule { effect: Effect::Inaccessible, pattern: Pattern::Read(glob.clone()) }
-            }
-        });
-        [of(Effect::Deny, &self.deny), of(Effect::Ask, &self.ask), of(Effect::Allow, &self.allow)]
-            .into_iter()
-            .flatten()
-            .chain(protected)
-            .collect()
+        let edit =
+            |globs: &[PathGlob]| globs.iter().cloned().map(Pattern::Edit).collect::<Vec<_>>();
+        let read =
+            |globs: &[PathGlob]| globs.iter().cloned().map(Pattern::Read).collect::<Vec<_>>();
+        [
+            of(Effect::Deny, &self.deny),
+            of(Effect::Ask, &self.ask),
+            of(Effect::Allow, &self.allow),
+            of(Effect::ReadOnly, &edit(&self.read_only)),
+            of(Effect::Inaccessible, &read(&self.inaccessible)),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
     }
 
     /// Whether it says nothing.

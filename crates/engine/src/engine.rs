@@ -157,7 +157,7 @@ impl Engine {
             directory,
             message: Some(message_ref),
             title: title_of(&params.message),
-            frozen: stead_core::event::Frozen::default(),
+            frozen: Box::default(),
         };
         let surroundings = Surroundings::new(params.environment, params.attendance);
         let mut sessions = self.sessions.lock().await;

@@ -67,7 +67,7 @@ pub enum BranchEvent {
         task: Option<TaskId>,
         /// What it was frozen with besides.
         #[serde(flatten)]
-        frozen: Frozen,
+        frozen: Box<Frozen>,
     },
     /// The reserved agent exists from now on; its path is never free again on this branch.
     AgentPublished {

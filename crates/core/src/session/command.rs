@@ -35,7 +35,7 @@ pub enum Command {
         /// The title of task 1, where `/root` gets private copies.
         title: String,
         /// What else of `/root` is frozen; its budget is that of the whole session.
-        frozen: Frozen,
+        frozen: Box<Frozen>,
     },
     /// Begin a session with what was taken of another.
     Fork {
@@ -65,7 +65,7 @@ pub enum Command {
         /// How its turns are run; none: as the caller's.
         driver: Option<DriverSpec>,
         /// What else is frozen; without a profile it has the caller's.
-        frozen: Frozen,
+        frozen: Box<Frozen>,
     },
     /// Take a number, a path and a slot of capacity for a task with an agent of its own.
     Propose {
@@ -89,7 +89,7 @@ pub enum Command {
         /// How its turns are run; none: as the caller's.
         driver: Option<DriverSpec>,
         /// What else is frozen; without a profile it has the caller's.
-        frozen: Frozen,
+        frozen: Box<Frozen>,
     },
     /// The reserved agent is ready: publish it and start its first turn.
     Publish {

@@ -23,7 +23,7 @@ pub(super) struct Proposal {
     pub(super) roots: Option<Vec<Root>>,
     pub(super) blocked_by: BTreeSet<TaskId>,
     pub(super) driver: Option<DriverSpec>,
-    pub(super) frozen: Frozen,
+    pub(super) frozen: Box<Frozen>,
 }
 
 pub(super) fn propose(

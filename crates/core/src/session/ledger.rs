@@ -165,9 +165,9 @@ impl Ledger {
             change(&mut account.own);
         }
         let mut at = Some(id);
-        while let Some(account) = at.and_then(|id| self.accounts.get_mut(&id)) {
+        while let Some(account) = at.as_ref().and_then(|id| self.accounts.get_mut(id)) {
             change(&mut account.tree);
-            at = account.parent.clone();
+            at.clone_from(&account.parent);
         }
     }
 }

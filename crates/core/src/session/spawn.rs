@@ -24,7 +24,7 @@ pub(super) struct RootAgent {
     pub(super) driver: DriverSpec,
     pub(super) directory: AbsoluteDir,
     pub(super) message: Option<BodyRef>,
-    pub(super) frozen: Frozen,
+    pub(super) frozen: Box<Frozen>,
 }
 
 /// What a new agent is to be.
@@ -34,7 +34,7 @@ pub(super) struct Spawn {
     pub(super) message: BodyRef,
     pub(super) directory: Option<AbsoluteDir>,
     pub(super) driver: Option<DriverSpec>,
-    pub(super) frozen: Frozen,
+    pub(super) frozen: Box<Frozen>,
 }
 
 /// Refuses to begin a session where one is, or one that is not well formed.
@@ -240,9 +240,9 @@ pub(super) fn reserve(
 
 /// An agent without a profile of its own has its parent's, for good (A6); and one that is in its
 /// parent's directory is in its parent's worktree.
-pub(super) fn inherited(parent: &Agent, frozen: Frozen) -> Frozen {
-    let profile = frozen.profile.or(parent.frozen.profile);
-    Frozen { profile, ..frozen }
+pub(super) fn inherited(parent: &Agent, mut frozen: Box<Frozen>) -> Box<Frozen> {
+    frozen.profile = frozen.profile.or(parent.frozen.profile);
+    frozen
 }
 
 /// The same call again has the same effect: one agent.

@@ -63,8 +63,7 @@ fn a_whole_file_is_read() {
         [permissions]
         allow = ["command:cargo test", "edit:docs/**"]
         ask = ["edit:Cargo.toml"]
-        [permissions.protected]
-        ".env" = "inaccessible"
+        inaccessible = [".env"]
 
         [[hooks.prompt]]
         command = ["/usr/bin/check", "--all"]

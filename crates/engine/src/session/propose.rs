@@ -97,7 +97,7 @@ fn propose_work(
         roots,
         blocked_by,
         driver: None,
-        frozen: stead_core::event::Frozen::default(),
+        frozen: Box::default(),
     };
     let then =
         Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {

@@ -221,7 +221,7 @@ impl Spawn {
             message,
             directory,
             driver: None,
-            frozen: stead_core::event::Frozen::default(),
+            frozen: Box::default(),
         };
         let then =
             Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {

@@ -19,7 +19,7 @@ fn start(budget: Budget, reports: Reports) -> Command {
     match super::log::start(started(8)) {
         Command::Start { started, directory, message, title, .. } => Command::Start {
             driver: DriverSpec { reports, ..driver() },
-            frozen: Frozen { budget, ..Frozen::default() },
+            frozen: Box::new(Frozen { budget, ..Frozen::default() }),
             started,
             directory,
             message,
@@ -66,7 +66,7 @@ fn spent(log: &Log, at: &str) -> (Spent, Spent) {
 fn spawn(log: &mut Log, name: &str, budget: Budget) -> Result<String, RefusalKind> {
     let command = match log.reserve_command("/root", name) {
         Command::Reserve { caller, agent, call, task_name, role, message, directory, .. } => {
-            let (driver, frozen) = (None, Frozen { budget, ..Frozen::default() });
+            let (driver, frozen) = (None, Box::new(Frozen { budget, ..Frozen::default() }));
             Command::Reserve {
                 caller,
                 agent,

@@ -42,7 +42,7 @@ fn talked() -> Log {
 }
 
 #[test]
-fn agents_36_a_result_that_comes_while_its_parent_compacts_is_heard_after_it() {
+fn a_result_that_comes_while_its_parent_compacts_is_heard_after_it() {
     let mut log = talked();
     log.spawn("/root", "a");
     log.complete("/root/a");
@@ -52,16 +52,13 @@ fn agents_36_a_result_that_comes_while_its_parent_compacts_is_heard_after_it() {
     assert_eq!(log.unread("/root"), results);
     assert_eq!(log.deliver("/root"), 1);
     let last = stream(&log, "/root").pop().unwrap();
-    assert!(matches!(
-        last.event,
-        Event::Branch(BranchEvent::Heard { sort: MailKind::Result, .. })
-    ));
+    assert!(matches!(last.event, Event::Branch(BranchEvent::Heard { sort: MailKind::Result, .. })));
     let (summary, seqs) = shown(&log, "/root");
     assert_eq!((summary, seqs), (Some(body("so far")), vec![5, 6, 8]));
 }
 
 #[test]
-fn field_ses_08_a_cut_lies_where_a_turn_ended_and_removes_no_event() {
+fn a_cut_lies_where_a_turn_ended_and_removes_no_event() {
     let mut log = talked();
     assert_eq!(log.agent("/root").cuts.allowed(), [2, 4]);
     let before = stream(&log, "/root");

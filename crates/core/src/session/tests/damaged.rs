@@ -1,7 +1,7 @@
 //! Records that contradict those before them are passed over, one by one (agents_45).
 
 use super::log::{Log, directory, driver, id, path};
-use crate::event::{BranchEvent, Event, Frozen, Stream};
+use crate::event::{BranchEvent, Event, Stream};
 use crate::session::Planned;
 
 fn record(agent: &str, at: &str) -> Planned {
@@ -14,7 +14,7 @@ fn record(agent: &str, at: &str) -> Planned {
         message: None,
         call: None,
         task: None,
-        frozen: Frozen::default(),
+        frozen: Box::default(),
     };
     Planned { stream: Stream::Control, event: Event::Branch(event) }
 }
@@ -25,7 +25,7 @@ fn published(at: &str) -> Planned {
 }
 
 #[test]
-fn agents_45_bad_records_are_passed_over_with_all_below_them_and_the_others_live() {
+fn bad_records_are_passed_over_with_all_below_them_and_the_others_live() {
     let mut log = Log::new(8);
     log.spawn("/root", "a");
     let good = log.agent("/root/a").clone();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::log::{Log, body, call, change, id, path, root, start, started, started_in_copies};
 use crate::delegated::{ApplyOutcome, Review};
-use crate::event::{Frozen, Outcome};
+use crate::event::Outcome;
 use crate::id::{ApplyId, BodyRef, SlotName, TaskId};
 use crate::layout::{Access, Root};
 use crate::path::AgentPath;
@@ -23,7 +23,7 @@ fn propose(log: &Log, title: &str, roots: Option<Vec<Root>>) -> Command {
         roots,
         blocked_by: BTreeSet::new(),
         driver: None,
-        frozen: Frozen::default(),
+        frozen: Box::default(),
     }
 }
 
@@ -191,7 +191,7 @@ fn one_call_proposes_one_task() {
     let empty = match propose(&log, "More", None) {
         Command::Propose { caller, agent, call, title, role, roots, blocked_by, .. } => {
             let message = BodyRef { bytes: 0, ..body("") };
-            let (driver, frozen) = (None, Frozen::default());
+            let (driver, frozen) = (None, Box::default());
             Command::Propose {
                 caller,
                 agent,

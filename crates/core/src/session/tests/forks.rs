@@ -113,7 +113,7 @@ fn talked(mut log: Log) -> Log {
 }
 
 #[test]
-fn field_ses_06_field_ses_07_a_fork_of_a_fork_has_the_same_history_once_and_in_order() {
+fn a_fork_of_a_fork_has_the_same_history_once_and_in_order() {
     for source in [Log::new(8), Log::in_copies(8)] {
         let source = talked(source);
         let first = fork(&source, source.state.tip, "fork-1");
@@ -126,10 +126,9 @@ fn field_ses_06_field_ses_07_a_fork_of_a_fork_has_the_same_history_once_and_in_o
         let second = fork(&first, first.state.tip, "fork-2");
         assert_eq!(talk(&second), talk(&source));
         numbers_lead_somewhere(&second);
-        for (log, of, at) in [
-            (&second, "fork-1", first.state.tip),
-            (&first, "root-session", source.state.tip),
-        ] {
+        for (log, of, at) in
+            [(&second, "fork-1", first.state.tip), (&first, "root-session", source.state.tip)]
+        {
             let forked = log.state.world.started.as_ref().unwrap().forked.as_ref().unwrap();
             assert_eq!((forked.session.as_str(), forked.position), (of, at), "where it is from");
         }
@@ -223,7 +222,7 @@ fn agents_71_fork_and_rewind_list_what_they_drop_and_leave_delegated_tasks_to_th
             roots: Some(vec![root("app", "/w/app")]),
             blocked_by: std::collections::BTreeSet::new(),
             driver: None,
-            frozen: crate::event::Frozen::default(),
+            frozen: Box::default(),
         };
         match log.ok(command) {
             Outcomes::Reserved { path, .. } => log.publish(&path),

@@ -19,7 +19,7 @@ fn noted(log: &Log, at: &str) -> Vec<crate::id::BodyRef> {
 }
 
 #[test]
-fn agents_43_context_of_a_blocked_task_is_heard_once_by_the_next_that_is_accepted() {
+fn context_of_a_blocked_task_is_heard_once_by_the_next_that_is_accepted() {
     let mut log = Log::new(8);
     log.spawn("/root", "a");
     log.complete("/root/a");
@@ -54,7 +54,7 @@ fn a_start_hook_speaks_to_an_agent_that_nobody_sees_yet() {
 }
 
 #[test]
-fn agents_82_a_stop_is_due_once_for_each_turn_that_ended() {
+fn a_stop_is_due_once_for_each_turn_that_ended() {
     let mut log = Log::new(8);
     log.spawn("/root", "a");
     let first = log.turn("/root/a");
@@ -114,8 +114,7 @@ fn agents_68_root_is_reminded_of_open_tasks_once_in_a_stale_interval() {
     // And never of what is done.
     let done = crate::task::Status::Completed;
     for number in [1, 2] {
-        let change =
-            crate::task::TaskChange { status: Some(done), ..super::log::change(number) };
+        let change = crate::task::TaskChange { status: Some(done), ..super::log::change(number) };
         log.write("/root", &[change]).unwrap();
     }
     for _ in 0..2 * STALE_TURNS {

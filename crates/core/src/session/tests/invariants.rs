@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::log::Log;
-use crate::delegated::{ApplyOutcome, FIRST_TASK, Review};
+use crate::delegated::{ApplyOutcome, Review};
 use crate::event::{BranchEvent, Envelope, Event, MailKind, Outcome, Sender, Stream, WorldEvent};
 use crate::id::{
     ApplyId, BodyRef, CallId, Digest, MailId, PermissionId, SessionId, SlotName, TaskId, TurnId,
 };
+use crate::layout::Placement;
 use crate::path::AgentPath;
 use crate::roster::Standing;
 use crate::shell::ShellId;
@@ -235,6 +236,23 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// The last task number that was used before the session began: by the source of a fork. The task
+/// of a fork's own `/root` is the first of its own.
+fn started_with(log: &Log) -> u32 {
+    let started = log.state.world.started.as_ref().unwrap();
+    let reserved =
+        |e: &&Envelope| !matches!(e.event, Event::Branch(BranchEvent::AgentReserved { .. }));
+    let numbered = log.log.iter().take_while(reserved).find_map(|e| match &e.event {
+        Event::World(WorldEvent::TasksNumbered { last }) => Some(last.0),
+        _ => None,
+    });
+    match (numbered, started.placement) {
+        (Some(first), Placement::PrivateCopies) => first - 1,
+        (Some(last), Placement::InPlace) => last,
+        (None, _) => 0,
+    }
+}
+
 /// Numbers are given once, blockers are open tasks without circles, owners are there.
 fn tasks(log: &Log) {
     let (mut ever, mut now) = (BTreeSet::new(), BTreeSet::new());
@@ -257,8 +275,13 @@ fn tasks(log: &Log) {
             ever.insert(*task);
         }
     }
+    // A fork goes on behind the numbers of its source.
+    let began = started_with(log);
     assert!(
-        ever.iter().eq((1..=log.state.world.last_task.0).map(TaskId).collect::<Vec<_>>().iter())
+        ever.iter()
+            .copied()
+            .eq((began.saturating_add(1)..=log.state.world.last_task.0).map(TaskId)),
+        "{ever:?}"
     );
     let list = &log.state.branch.tasks;
     assert!(list.tasks.keys().eq(now.iter()));
@@ -296,6 +319,10 @@ fn delegated(log: &Log) {
     let mut left_behind = 0;
     for envelope in &log.log {
         match &envelope.event {
+            Event::World(WorldEvent::Restored { task, slot, .. }) => {
+                assert!(!gone.contains(&(*task, slot)) && !applying.contains_key(&(*task, slot)));
+                shown.remove(&(*task, slot));
+            }
             Event::World(WorldEvent::CopyReviewed { task, slot, review }) => {
                 assert!(!gone.contains(&(*task, slot)));
                 assert!(!applying.contains_key(&(*task, slot)));
@@ -341,7 +368,7 @@ fn delegated(log: &Log) {
         if left_behind == 0 && own.admitted {
             let task = &log.state.branch.tasks.tasks[&own.task];
             let agent = log.state.branch.roster.at(&own.owner).unwrap();
-            if own.task != FIRST_TASK {
+            if !own.owner.is_root() {
                 assert_eq!(task.owner, Owner::Agent(own.owner.clone()));
                 let completed = agent.turn().is_none()
                     && agent.last.as_ref().is_some_and(|l| l.outcome == Outcome::Completed);

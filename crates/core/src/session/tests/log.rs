@@ -1,9 +1,7 @@
 //! A log in memory: decides commands, appends what they come to and folds it in.
 
 use crate::delegated::{Admission, AdmittedCopy};
-use crate::event::{
-    BranchEvent, DriverSpec, Envelope, Event, Frozen, Outcome, SessionStarted, Stream,
-};
+use crate::event::{BranchEvent, DriverSpec, Envelope, Event, Outcome, SessionStarted, Stream};
 use crate::id::{
     BodyRef, CallId, Digest, MailId, PermissionId, RootId, SessionId, SlotName, TaskId, Timestamp,
     TurnId,
@@ -20,6 +18,7 @@ use crate::usage::Reports;
 
 /// A session as an engine holds it, with its whole log.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_field_names, reason = "a log is what it is")]
 pub(super) struct Log {
     pub(super) state: State,
     pub(super) log: Vec<Envelope>,
@@ -90,7 +89,7 @@ pub(super) fn start(started: SessionStarted) -> Command {
         directory: directory("/w/app"),
         message: Some(body("build it")),
         title: "Build it".to_owned(),
-        frozen: Frozen::default(),
+        frozen: Box::default(),
     }
 }
 
@@ -186,7 +185,7 @@ impl Log {
             message: body("do your part"),
             directory: None,
             driver: None,
-            frozen: Frozen::default(),
+            frozen: Box::default(),
         }
     }
 

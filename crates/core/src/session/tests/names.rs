@@ -2,7 +2,7 @@
 
 use super::log::{Log, body, call, directory, id, path, root, start, started};
 use crate::delegated::Admission;
-use crate::event::{Frozen, Outcome};
+use crate::event::Outcome;
 use crate::id::BodyRef;
 use crate::refusal::RefusalKind;
 use crate::roster::Standing;
@@ -84,7 +84,7 @@ fn agents_20_a_spawn_that_cannot_be_takes_nothing() {
         message,
         directory: Some(directory("/w/app/sub")),
         driver: None,
-        frozen: Frozen::default(),
+        frozen: Box::default(),
     };
     let empty = BodyRef { bytes: 0, ..body("") };
     let huge = BodyRef { bytes: u64::MAX, ..body("x") };
@@ -157,7 +157,7 @@ fn the_same_call_again_is_the_same_agent() {
         message: body(message),
         directory: None,
         driver: None,
-        frozen: Frozen::default(),
+        frozen: Box::default(),
     };
     let first = log.ok(again("a", "x"));
     let Outcomes::Reserved { path: at, again: false, .. } = first else { panic!("{first:?}") };
@@ -226,7 +226,7 @@ fn an_id_that_had_a_conversation_is_never_given_again() {
         message: body("m"),
         directory: None,
         driver: None,
-        frozen: Frozen::default(),
+        frozen: Box::default(),
     };
     assert_eq!(log.refused(with(used.clone())), RefusalKind::AlreadyExists);
     log.ok(Command::Rewind { to: point, stable: true });

@@ -136,8 +136,8 @@ proptest! {
     #[test]
     fn a_fork_from_anywhere_is_a_session(
         steps in steps(),
-        cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..4),
-        after in prop::collection::vec(step(), 0..24),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..3),
+        after in prop::collection::vec(step(), 0..12),
     ) {
         let source = run(3, &steps);
         for cut in cuts {
@@ -156,10 +156,9 @@ proptest! {
             prop_assert_eq!(&replay(&child.log), &child.state);
             for step in &after {
                 let command = step.on(&child);
-                if child.give(command).is_ok() {
-                    check(&child);
-                }
+                let _ = child.give(command);
             }
+            check(&child);
             prop_assert_eq!(&replay(&child.log), &child.state);
             prop_assert_eq!(&fold(State::default(), &child.log), &child.state);
         }

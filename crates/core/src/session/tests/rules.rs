@@ -46,9 +46,20 @@ fn agents_61_what_a_rule_denies_is_not_asked_and_not_permitted() {
 fn a_role_narrows_everyone_below_its_agent() {
     let mut log = Log::new(8);
     let command = match log.reserve_command("/root", "a") {
-        Command::Reserve { caller, agent, call, task_name, role, message, directory, driver, .. } => {
+        Command::Reserve {
+            caller,
+            agent,
+            call,
+            task_name,
+            role,
+            message,
+            directory,
+            driver,
+            ..
+        } => {
             let rules = vec![rule(Effect::Deny, "command:make")];
-            let frozen = Frozen { rules, profile: Some(body("profile")), ..Frozen::default() };
+            let profile = Some(body("profile"));
+            let frozen = Box::new(Frozen { profile, rules, ..Frozen::default() });
             Command::Reserve {
                 caller,
                 agent,
@@ -126,10 +137,13 @@ fn a_gone_id_says_what_became_of_it() {
     log.ok(Command::Rewind { to: point, stable: true });
     assert!(line(&log, &gone).contains("/root/x, is gone: a rewind left it behind"));
     assert!(line(&log, &id("never")).starts_with("there is no agent"));
-    assert_eq!({
-        log.send("person", "/root", true).unwrap();
-        log.spawn("/root", "x")
-    }, "/root/x");
+    assert_eq!(
+        {
+            log.send("person", "/root", true).unwrap();
+            log.spawn("/root", "x")
+        },
+        "/root/x"
+    );
     assert!(line(&log, &gone).contains("a rewind left it behind"));
 }
 

@@ -83,8 +83,7 @@ fn shells_are_bounded_and_belong_to_a_running_turn() {
     let mut log = Log::new(8);
     log.spawn("/root", "a");
     let turn = log.turn("/root/a");
-    let command =
-        || Command::StartShell { path: path("/root/a"), turn, command: "x".to_owned() };
+    let command = || Command::StartShell { path: path("/root/a"), turn, command: "x".to_owned() };
     for _ in 0..MOST_SHELLS {
         log.ok(command());
     }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::log::{Log, body, call, id, path, root, zones};
 use crate::delegated::{ApplyOutcome, PrivateCopy, Review};
-use crate::event::{BranchEvent, Event, Frozen, Outcome};
+use crate::event::{BranchEvent, Event, Outcome};
 use crate::id::{ApplyId, BodyRef, PermissionId, SlotName, TaskId, TurnId};
 use crate::path::AgentPath;
 use crate::permission::{Answer, Deed, Mode};
@@ -188,8 +188,7 @@ fn end_shell(log: &Log, number: u8, fate: u8) -> Command {
         .all()
         .flat_map(|agent| agent.shells.keys().map(|shell| (agent.path.clone(), *shell)))
         .collect();
-    let (path, shell) =
-        pick(&live, number).unwrap_or_else(|| (any_path(log, number), ShellId(1)));
+    let (path, shell) = pick(&live, number).unwrap_or_else(|| (any_path(log, number), ShellId(1)));
     let fate = [ShellFate::Exited(0), ShellFate::Signalled(9), ShellFate::Stopped, ShellFate::Lost]
         [usize::from(fate)];
     Command::EndShell { path, shell, fate, report: text(false, log) }
@@ -261,7 +260,7 @@ impl Step {
                     message: text(empty, log),
                     directory: None,
                     driver: None,
-                    frozen: Frozen::default(),
+                    frozen: Box::default(),
                 }
             }
             Self::Propose { caller, name, call: number, roots, blocked_by } => {
@@ -290,7 +289,7 @@ impl Step {
                         .into_iter()
                         .collect(),
                     driver: None,
-                    frozen: Frozen::default(),
+                    frozen: Box::default(),
                 }
             }
             Self::Review { task, slot, snapshot, stale } => match copy(log, task, slot, false) {

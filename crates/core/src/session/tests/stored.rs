@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::log::{call, directory, driver, id, path, root, started};
 use crate::delegated::{AdmittedCopy, ApplyOutcome, Checkout, Review};
 use crate::event::{
-    BranchEvent, CallFate, DriverSpec, EVENT_VERSION, Event, Frozen, MailKind, Outcome, Sender,
+    BranchEvent, CallFate, DriverSpec, EVENT_VERSION, Event, MailKind, Outcome, Sender,
     StoredEvent, Unreadable, WorldEvent,
 };
 use crate::id::{
@@ -199,7 +199,7 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                 message: Some(text()),
                 call: Some(call("call_1")),
                 task: Some(TaskId(2)),
-                frozen: Frozen::default(),
+                frozen: Box::default(),
             },
             "agent-reserved",
             json!({"agent": "agent-1", "path": "/root/a", "role": "reviewer",
@@ -216,7 +216,7 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                 message: Some(text()),
                 call: None,
                 task: None,
-                frozen: Frozen::default(),
+                frozen: Box::default(),
             },
             "agent-reserved",
             json!({"agent": "agent-1", "path": "/root/a",

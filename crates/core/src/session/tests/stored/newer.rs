@@ -10,7 +10,7 @@ use super::{DIGEST, slot, text};
 use crate::budget::{Budget, Caps};
 use crate::context::Context;
 use crate::event::{
-    BranchEvent, DriverSpec, Event, Frozen, MailKind, Sender, SessionStarted, WorldEvent, Worktree,
+    BranchEvent, DriverSpec, Event, Frozen, MailKind, Sender, SessionStarted, Worktree, WorldEvent,
 };
 use crate::id::{Label, MailId, TaskId, TurnId};
 use crate::layout::RootIdentity;
@@ -145,13 +145,13 @@ fn agents() -> Vec<(Event, &'static str, &'static str, Value)> {
                 message: None,
                 call: None,
                 task: None,
-                frozen: Frozen {
+                frozen: Box::new(Frozen {
                     profile: Some(text()),
                     rules: vec![rule()],
                     budget: Budget { own: caps(1), tree: caps(2) },
                     seed: Some(text()),
                     worktree: Some(worktree),
-                },
+                }),
             },
             "agent-reserved",
             json!({"agent": "agent-1", "path": "/root/a",
@@ -228,12 +228,8 @@ fn agents() -> Vec<(Event, &'static str, &'static str, Value)> {
 fn turns() -> Vec<(Event, &'static str, &'static str, Value)> {
     let branch = |event, kind, body| (Event::Branch(event), "branch", kind, body);
     let usage = |cost_micros| Some(Usage { input: 3, output: 4, cost_micros });
-    let said = |usage| BranchEvent::Said {
-        turn: TurnId(7),
-        body: text(),
-        calls: vec![call("c1")],
-        usage,
-    };
+    let said =
+        |usage| BranchEvent::Said { turn: TurnId(7), body: text(), calls: vec![call("c1")], usage };
     vec![
         branch(
             BranchEvent::TurnStarted { path: path("/root/a"), context: vec![text()] },
