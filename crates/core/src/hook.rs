@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::id::{SessionId, TurnId};
 use crate::layout::AbsoluteDir;
 use crate::path::AgentPath;
+use crate::permission::Verdict;
 
 /// When a hook runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -129,6 +130,18 @@ impl HookVerdict {
         Self { decision, reason, context }
     }
 
+    /// What is left of the rules' verdict on a deed after a hook was asked before the tool runs. A
+    /// denial is final: none. To allow only spares a question that would be asked, and to ask
+    /// never lifts what is forbidden (A13.10).
+    pub fn on(&self, verdict: Verdict) -> Option<Verdict> {
+        match (self.decision, verdict) {
+            (Opinion::Deny, _) => None,
+            (Opinion::Allow, Verdict::Ask) => Some(Verdict::Allow),
+            (Opinion::Ask, Verdict::Allow) => Some(Verdict::Ask),
+            (_, verdict) => Some(verdict),
+        }
+    }
+
     /// Whether a task must not be given to its agent: only a denial stands against it.
     pub fn blocks(&self) -> bool {
         self.decision == Opinion::Deny
@@ -156,6 +169,21 @@ mod tests {
         assert_eq!(json["session_id"], json["agent_id"]);
         assert_eq!(json["session_id"], "agent-1");
         assert_eq!((&json["event"], &json["transcript_path"]), (&"stop".into(), &"".into()));
+    }
+
+    #[test]
+    fn a_hook_spares_a_question_and_lifts_nothing() {
+        let on = |decision, verdict: &Verdict| {
+            HookVerdict { decision, ..HookVerdict::default() }.on(verdict.clone())
+        };
+        for verdict in [Verdict::Allow, Verdict::Ask, Verdict::Forbid] {
+            assert_eq!(on(Opinion::Deny, &verdict), None);
+            assert_eq!(on(Opinion::None, &verdict), Some(verdict));
+        }
+        assert_eq!(on(Opinion::Allow, &Verdict::Ask), Some(Verdict::Allow));
+        assert_eq!(on(Opinion::Allow, &Verdict::Forbid), Some(Verdict::Forbid));
+        assert_eq!(on(Opinion::Ask, &Verdict::Allow), Some(Verdict::Ask));
+        assert_eq!(on(Opinion::Ask, &Verdict::Forbid), Some(Verdict::Forbid));
     }
 
     #[test]

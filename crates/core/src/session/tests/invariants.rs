@@ -21,6 +21,40 @@ pub(super) fn check(log: &Log) {
     Walk::default().generation(log);
     tasks(log);
     delegated(log);
+    spent(log);
+    marks(log);
+}
+
+/// What everyone used alone is what `/root` used with all below it, whatever was left behind.
+fn spent(log: &Log) {
+    let opened = log.log.iter().position(|e| {
+        matches!(&e.event, Event::Branch(BranchEvent::AgentPublished { path, .. }) if path.is_root())
+    });
+    let Some(opened) = opened else { return };
+    let (mut turns, mut said) = (0, 0);
+    for envelope in &log.log[opened..] {
+        match &envelope.event {
+            Event::Branch(BranchEvent::TurnStarted { .. }) => turns += 1,
+            Event::Branch(BranchEvent::Said { .. }) => said += 1,
+            _ => {}
+        }
+    }
+    let (own, tree) = log.state.ledger().spent(&AgentPath::root(), None);
+    assert_eq!((tree.turns, tree.unknown_tokens), (turns, said));
+    assert!(own.turns <= tree.turns && own.wall_ms <= tree.wall_ms);
+}
+
+/// Live shells belong to running turns, pending notes are heard by the next turn, and a cut never
+/// lies behind the conversation.
+fn marks(log: &Log) {
+    for agent in log.state.branch.roster.all() {
+        assert!(agent.shells.values().all(|shell| Some(shell.turn) == agent.turn()));
+        assert!(agent.shells.keys().all(|shell| *shell <= agent.last_shell));
+        let last = log.state.next_seq(&Stream::Conversation(agent.id.clone())) - 1;
+        assert!(agent.cuts.allowed().iter().all(|end| *end <= last));
+        assert!(agent.cuts.allowed().is_sorted());
+    }
+    assert!(log.state.branch.roster.passed_over().is_empty());
 }
 
 /// Positions and seqs begin at 1 and have no gap.
