@@ -165,8 +165,8 @@ async fn boundary(turn: &Turn) -> Result<Vec<Entry>, Stopped> {
 
 async fn say(turn: &Turn, reply: &Reply) -> Result<(), Stopped> {
     let calls = reply.calls.iter().map(|call| call.id.clone()).collect();
-    let reply = stored(reply)?;
-    ask(turn, |answer| Ask::Say { reply, calls, answer }).await
+    let (usage, reply) = (reply.usage, stored(reply)?);
+    ask(turn, |answer| Ask::Say { reply, calls, usage, answer }).await
 }
 
 async fn answer(turn: &Turn, result: &ToolResult) -> Result<(), Stopped> {

@@ -90,7 +90,7 @@ pub(crate) fn heard(from: &Sender, sort: MailKind, text: &str) -> String {
             let pointer = format!("stead log {}", sender(from));
             inline(text, INLINE_RESULT, &pointer).into_owned()
         }
-        MailKind::Mail | MailKind::User | MailKind::Execution => text.to_owned(),
+        MailKind::Mail | MailKind::User | MailKind::Execution | MailKind::Note => text.to_owned(),
     }
 }
 

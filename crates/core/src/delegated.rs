@@ -245,6 +245,12 @@ pub(crate) fn evolve(
                 }
             }
         }
+        // Whoever goes back looks again before anything is applied.
+        WorldEvent::Restored { task, slot, .. } => {
+            if let Some(copy) = copy_mut(tasks, *task, slot) {
+                copy.reviewed = None;
+            }
+        }
         WorldEvent::CopyDiscarded { task, slot } => {
             if let Some(copy) = copy_mut(tasks, *task, slot) {
                 copy.discarded = true;
@@ -254,6 +260,10 @@ pub(crate) fn evolve(
         | WorldEvent::TasksNumbered { .. }
         | WorldEvent::ModeSet { .. }
         | WorldEvent::Granted { .. }
+        | WorldEvent::GrantRevoked { .. }
+        | WorldEvent::RulesSet { .. }
+        | WorldEvent::SessionRenamed { .. }
+        | WorldEvent::Captured { .. }
         | WorldEvent::Rewound { .. } => {}
     }
 }

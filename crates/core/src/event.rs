@@ -3,23 +3,22 @@
 //! An event is of the *world* (a rewind never forgets it) or of a *branch* (a rewind leaves it
 //! behind). The two are two types, so that the fold of the world cannot read branch state.
 
+mod branch;
 mod stored;
-
-use std::collections::BTreeSet;
+mod world;
 
 use serde::{Deserialize, Serialize};
 
-use crate::delegated::{AdmittedCopy, ApplyOutcome, Review};
-use crate::id::{
-    ApplyId, BodyRef, CallId, Digest, Label, MailId, PermissionId, Position, RequestId, RoleName,
-    SessionId, SlotName, TaskId, Timestamp, TurnId,
-};
-use crate::layout::{AbsoluteDir, Placement, Root};
+use crate::id::{BodyRef, Label, Position, RequestId, SessionId, Timestamp};
+use crate::layout::{AbsoluteDir, Placement, Root, RootIdentity};
+use crate::lineage::Forked;
 use crate::path::AgentPath;
-use crate::permission::{Answer, Grant, Mode};
-use crate::task::{Owner, Task};
+use crate::permission::Mode;
+use crate::usage::Reports;
 
+pub use branch::{BranchEvent, Frozen};
 pub use stored::{EVENT_VERSION, StoredEvent, Unreadable};
+pub use world::WorldEvent;
 
 /// One stream of a root session's log.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -69,6 +68,23 @@ pub struct DriverSpec {
     /// What the driver was configured with, when it must outlive the file it came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<BodyRef>,
+    /// What it says of what its answers use.
+    #[serde(default, skip_serializing_if = "Reports::is_nothing")]
+    pub reports: Reports,
+}
+
+/// A worktree outside the session's roots in which an agent works: what is compared before each
+/// of its turns (A12.4, A12.9).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Worktree {
+    /// The top of the worktree.
+    pub top: AbsoluteDir,
+    /// What the top was.
+    pub identity: RootIdentity,
+    /// The repository's common Git directory.
+    pub common: AbsoluteDir,
+    /// What that was.
+    pub common_identity: RootIdentity,
 }
 
 /// The first event of every root session.
@@ -89,272 +105,9 @@ pub struct SessionStarted {
     pub mode: Mode,
     /// Whether the plan ceiling is on.
     pub plan_ceiling: bool,
-}
-
-/// Events that hold on every branch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", content = "body", rename_all = "kebab-case")]
-pub enum WorldEvent {
-    /// The session began.
-    SessionStarted(SessionStarted),
-    /// Task numbers up to this one are used, for ever.
-    TasksNumbered {
-        /// The highest number used.
-        last: TaskId,
-    },
-    /// The person chose how much is asked.
-    ModeSet {
-        /// The mode.
-        mode: Mode,
-        /// Whether the plan ceiling is on.
-        plan_ceiling: bool,
-    },
-    /// The person allowed something for the whole session.
-    Granted {
-        /// What was allowed.
-        grant: Grant,
-    },
-    /// A delegated task's number is taken and what it needs is being made; nobody sees it yet.
-    TaskReserved {
-        /// Its number.
-        task: TaskId,
-        /// The agent that will work on it.
-        owner: AgentPath,
-        /// One line.
-        title: String,
-        /// The tasks that must be completed first.
-        #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-        blocked_by: BTreeSet<TaskId>,
-        /// What it is given, the primary first; none: it works in the session's roots.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        roots: Vec<Root>,
-    },
-    /// The copies are complete, all of them.
-    TaskAdmitted {
-        /// Which task.
-        task: TaskId,
-        /// Its copies, in the order of its roots.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        copies: Vec<AdmittedCopy>,
-        /// What the person and the agent should know of them: what was left out, what is carried
-        /// and not reviewed.
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        notes: Vec<String>,
-    },
-    /// The task will not be; nothing of it remains but its number.
-    TaskRefused {
-        /// Which.
-        task: TaskId,
-        /// Why.
-        reason: String,
-    },
-    /// A turn of the agent that works on the task ended.
-    TaskSettled {
-        /// Which.
-        task: TaskId,
-        /// How.
-        outcome: Outcome,
-    },
-    /// The person was shown a frozen snapshot of a copy.
-    CopyReviewed {
-        /// Which task.
-        task: TaskId,
-        /// Which of its copies.
-        slot: SlotName,
-        /// What was shown.
-        review: Review,
-    },
-    /// A reviewed snapshot is being applied; until its end the outcome is unknown. The apply's id
-    /// is this event's position.
-    ApplyBegun {
-        /// Which task.
-        task: TaskId,
-        /// Which of its copies.
-        slot: SlotName,
-        /// Which snapshot.
-        snapshot: Digest,
-    },
-    /// An apply ended, once.
-    ApplyEnded {
-        /// Which task.
-        task: TaskId,
-        /// Which of its copies.
-        slot: SlotName,
-        /// Which apply.
-        apply: ApplyId,
-        /// Which snapshot.
-        snapshot: Digest,
-        /// How.
-        outcome: ApplyOutcome,
-    },
-    /// A copy was moved to the trash, by the person.
-    CopyDiscarded {
-        /// Which task.
-        task: TaskId,
-        /// Which of its copies.
-        slot: SlotName,
-    },
-    /// The branch goes on from `to`; what came after it is left behind.
-    Rewound {
-        /// The position that the next branch event follows.
-        to: Position,
-    },
-}
-
-/// Events that hold on the branch they were decided on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", content = "body", rename_all = "kebab-case")]
-pub enum BranchEvent {
-    /// A path and a slot of capacity are taken; nobody sees the agent yet.
-    AgentReserved {
-        /// The agent's id, which is its session's id.
-        agent: SessionId,
-        /// Its path.
-        path: AgentPath,
-        /// Its role.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        role: Option<RoleName>,
-        /// How its turns are run, frozen.
-        driver: DriverSpec,
-        /// Its directory, canonical, frozen.
-        directory: AbsoluteDir,
-        /// The whole first assignment.
-        message: BodyRef,
-        /// The spawning call, for idempotence.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        call: Option<CallId>,
-        /// The task whose layout it works in; none: in the session's roots.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        task: Option<TaskId>,
-    },
-    /// The reserved agent exists from now on; its path is never free again on this branch.
-    AgentPublished {
-        /// Its path.
-        path: AgentPath,
-        /// Its directory, where admission set it: the copy of the primary.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        directory: Option<AbsoluteDir>,
-    },
-    /// The reservation is dropped; path and slot are free.
-    AgentRefused {
-        /// The path that was reserved.
-        path: AgentPath,
-        /// Why.
-        reason: String,
-    },
-    /// A turn began; its id is this event's position.
-    TurnStarted {
-        /// Whose.
-        path: AgentPath,
-    },
-    /// A turn ended, once.
-    TurnSettled {
-        /// Whose.
-        path: AgentPath,
-        /// Which.
-        turn: TurnId,
-        /// How.
-        outcome: Outcome,
-        /// The whole result, or the useful part of it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        result: Option<BodyRef>,
-        /// Why it did not complete; who interrupted it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        reason: Option<String>,
-    },
-    /// Mail is stored for an agent; its id is this event's position.
-    MailStored {
-        /// What sort of mail.
-        kind: MailKind,
-        /// Who sent it.
-        from: Sender,
-        /// The recipient.
-        to: AgentPath,
-        /// The text.
-        body: BodyRef,
-        /// Whether it asks for a turn.
-        wake: bool,
-    },
-    /// The mail now stands in the recipient's conversation and left the queue.
-    MailDelivered {
-        /// The recipient.
-        to: AgentPath,
-        /// Which, in order.
-        mail: Vec<MailId>,
-    },
-    /// Tasks were written, each whole.
-    TasksWritten {
-        /// Who wrote them.
-        by: Sender,
-        /// The tasks as they are now.
-        tasks: Vec<Task>,
-    },
-    /// The short status note of an owner changed.
-    NoteSet {
-        /// Whose tasks it speaks of.
-        owner: Owner,
-        /// The note; none clears it.
-        note: Option<String>,
-    },
-    /// A turn waits for the person's leave; the request's id is this event's position.
-    PermissionAsked {
-        /// Whose turn.
-        path: AgentPath,
-        /// Which turn.
-        turn: TurnId,
-        /// What would be allowed.
-        grant: Grant,
-        /// One line for the person.
-        subject: String,
-    },
-    /// A permission request left the queue.
-    PermissionSettled {
-        /// Which.
-        id: PermissionId,
-        /// How.
-        answer: Answer,
-    },
-    /// Conversation: the agent heard something.
-    Heard {
-        /// In which turn.
-        turn: TurnId,
-        /// From whom.
-        from: Sender,
-        /// The mail it came as; none for the assignment that came with the spawn.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        mail: Option<MailId>,
-        /// What sort of mail.
-        sort: MailKind,
-        /// The text.
-        body: BodyRef,
-    },
-    /// Conversation: the agent said something and perhaps called tools.
-    Said {
-        /// In which turn.
-        turn: TurnId,
-        /// The message, as the model crate stores it.
-        body: BodyRef,
-        /// The calls in it, in the order in which they are run.
-        calls: Vec<CallId>,
-    },
-    /// Conversation: a call has its result.
-    Answered {
-        /// In which turn.
-        turn: TurnId,
-        /// Which call.
-        call: CallId,
-        /// The result, as the model crate stores it.
-        body: BodyRef,
-    },
-    /// Conversation: a call will never have a result.
-    Unanswered {
-        /// In which turn.
-        turn: TurnId,
-        /// Which call.
-        call: CallId,
-        /// What is known of it.
-        fate: CallFate,
-    },
+    /// What it was forked from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forked: Option<Forked>,
 }
 
 /// How a turn ended.
@@ -381,6 +134,8 @@ pub enum MailKind {
     User,
     /// A finished background shell.
     Execution,
+    /// What stead adds to a turn: of a hook, or a reminder. It never waits in a mailbox.
+    Note,
 }
 
 /// Who sent or wrote something.

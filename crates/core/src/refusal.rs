@@ -22,6 +22,10 @@ pub enum RefusalKind {
     PersonOnly,
     /// As many agents are active as the session allows.
     NoRoom,
+    /// A budget is used up.
+    OverBudget,
+    /// Background shells of the agent live, and must end first.
+    ShellsLive,
     /// The object is not in a state that allows it: a turn runs, has ended, is another one.
     WrongState,
     /// A permission request was denied or nobody could answer it.

@@ -2,13 +2,19 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::event::{DriverSpec, Outcome};
-use crate::id::{BodyRef, CallId, RoleName, SessionId, TaskId, TurnId};
+use crate::compaction::Cuts;
+use crate::event::{DriverSpec, Frozen, Outcome};
+use crate::id::{BodyRef, CallId, Position, RoleName, SessionId, TaskId, TurnId};
 use crate::layout::AbsoluteDir;
 use crate::line;
+use crate::lineage::Forked;
 use crate::mail::Mail;
 use crate::path::AgentPath;
 use crate::refusal::{Refusal, RefusalKind};
+use crate::shell::{Shell, ShellId};
+
+/// The most agents besides `/root` that a session may let be active at once.
+pub const MOST_CAPACITY: u16 = 1024;
 
 /// The most addresses that an error about an unknown one lists.
 const NEAREST: usize = 3;
@@ -28,8 +34,8 @@ pub struct Agent {
     pub driver: DriverSpec,
     /// Its directory, frozen.
     pub directory: AbsoluteDir,
-    /// Its whole first assignment.
-    pub message: BodyRef,
+    /// Its whole first assignment; none: it was published idle.
+    pub message: Option<BodyRef>,
     /// The call that spawned it.
     pub call: Option<CallId>,
     /// The task whose layout it works in; none: in the session's roots.
@@ -44,6 +50,20 @@ pub struct Agent {
     pub turns: u32,
     /// The calls of the running turn that have no result, in order.
     pub open_calls: Vec<CallId>,
+    /// What else was frozen at its spawn.
+    pub frozen: Box<Frozen>,
+    /// What hooks added for the next task it accepts, oldest first (A18).
+    pub notes: Vec<BodyRef>,
+    /// Its background shells that live.
+    pub shells: BTreeMap<ShellId, Shell>,
+    /// The number of its newest shell; 0: it never had one.
+    pub last_shell: ShellId,
+    /// Where its conversation may be cut, and where it is.
+    pub cuts: Cuts,
+    /// The last turn whose stop hooks were started.
+    pub stopped: Option<TurnId>,
+    /// What its driver keeps for its next turn.
+    pub driver_note: Option<BodyRef>,
 }
 
 /// Whether an agent works.
@@ -71,6 +91,13 @@ pub struct Settled {
 }
 
 impl Agent {
+    /// The turn that ended and whose stop hooks are still to be started: one stop for each turn,
+    /// also when the engine was killed in between (agents_82).
+    pub fn stop_due(&self) -> Option<TurnId> {
+        let last = self.last.as_ref().map(|last| last.turn);
+        last.filter(|turn| self.turn().is_none() && self.stopped != Some(*turn))
+    }
+
     /// Whether others can see and address it.
     pub fn is_published(&self) -> bool {
         self.standing != Standing::Preparing
@@ -117,6 +144,18 @@ impl Agent {
     }
 }
 
+/// A stored record that contradicts those before it and was passed over: the others live
+/// (agents_45).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PassedOver {
+    /// Where it stands.
+    pub position: Position,
+    /// Whose it is.
+    pub path: AgentPath,
+    /// What is wrong with it, in one line.
+    pub why: String,
+}
+
 /// Every agent of a branch, preparing ones included.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Roster {
@@ -124,6 +163,10 @@ pub struct Roster {
     pub(crate) paths: BTreeMap<SessionId, AgentPath>,
     /// What became of paths that once were taken.
     pub(crate) gone: BTreeMap<AgentPath, String>,
+    /// The same of ids.
+    pub(crate) gone_ids: BTreeMap<SessionId, (AgentPath, String)>,
+    /// Records that were passed over, oldest first.
+    pub(crate) passed_over: Vec<PassedOver>,
 }
 
 impl Roster {
@@ -145,6 +188,33 @@ impl Roster {
     /// The agent with this id, preparing or published.
     pub fn with_id(&self, id: &SessionId) -> Option<&Agent> {
         self.paths.get(id).and_then(|path| self.agents.get(path))
+    }
+
+    /// The published agent with this id; a refusal says what became of it (A5).
+    pub fn find_id(&self, id: &SessionId) -> Result<&Agent, Refusal> {
+        if let Some(agent) = self.with_id(id).filter(|agent| agent.is_published()) {
+            return Ok(agent);
+        }
+        let line = match self.gone_ids.get(id) {
+            Some((path, fate)) => format!("the agent {id}, which was {path}, is gone: {fate}"),
+            None => format!("there is no agent with the id {id}"),
+        };
+        Err(Refusal::new(RefusalKind::UnknownAgent, line).hint("`stead tree` names the agents"))
+    }
+
+    /// The agents of the session that this one was forked from stayed there.
+    pub(crate) fn leave(&mut self, forked: Option<&Forked>) {
+        let Some(forked) = forked else { return };
+        for path in forked.left.agents.iter().filter(|path| !self.agents.contains_key(*path)) {
+            let fate = || format!("it stayed in the session {}", forked.session);
+            self.gone.entry(path.clone()).or_insert_with(fate);
+        }
+    }
+
+    /// The records of agents that were passed over since they contradict those before them, oldest
+    /// first.
+    pub fn passed_over(&self) -> &[PassedOver] {
+        &self.passed_over
     }
 
     /// How many agents count against the capacity.

@@ -124,6 +124,8 @@ pub struct TaskList {
     pub tasks: BTreeMap<TaskId, Task>,
     /// The short status notes by owner.
     pub notes: BTreeMap<Owner, String>,
+    /// How many turns of `/root` began since tasks were written, or `/root` was reminded of them.
+    pub quiet_turns: u32,
 }
 
 impl TaskList {

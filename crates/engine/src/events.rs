@@ -177,7 +177,9 @@ struct Told {
 fn told(reader: &Reader, event: &Event) -> Told {
     let Event::Branch(event) = event else { return Told::default() };
     let body: BodyRef = match event {
-        BranchEvent::AgentReserved { message, .. } => *message,
+        BranchEvent::AgentReserved { message: Some(message), .. } => *message,
+        BranchEvent::HookNoted { context: body, .. }
+        | BranchEvent::Compacted { summary: body, .. } => *body,
         BranchEvent::MailStored { body, .. }
         | BranchEvent::Heard { body, .. }
         | BranchEvent::Said { body, .. }

@@ -291,7 +291,10 @@ fn of_event(event: &Event) -> Vec<Digest> {
     match event {
         WorldEvent::TaskAdmitted { copies, .. } => copies.iter().map(|copy| copy.base).collect(),
         WorldEvent::CopyReviewed { review, .. } => vec![review.base, review.snapshot],
-        WorldEvent::ApplyBegun { snapshot, .. } => vec![*snapshot],
+        WorldEvent::ApplyBegun { snapshot, .. } | WorldEvent::Captured { snapshot, .. } => {
+            vec![*snapshot]
+        }
+        WorldEvent::Restored { from, to, .. } => vec![*from, *to],
         WorldEvent::ApplyEnded { snapshot, outcome, .. } => match outcome {
             ApplyOutcome::Applied { base, .. } => vec![*snapshot, *base],
             _ => vec![*snapshot],

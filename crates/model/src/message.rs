@@ -5,6 +5,7 @@ use serde_json::Value;
 use stead_core::event::MailKind;
 use stead_core::id::CallId;
 use stead_core::path::AgentPath;
+use stead_core::usage::Usage;
 
 /// One message of a conversation, oldest first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,18 +40,6 @@ pub struct Reply {
     /// What it used, where that is known. Unknown is not nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
-}
-
-/// What one reply used, as whoever gave it reports.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Usage {
-    /// Tokens read.
-    pub input: u64,
-    /// Tokens written.
-    pub output: u64,
-    /// What it cost, in millionths of the provider's currency; none where only tokens are known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost_micros: Option<u64>,
 }
 
 /// One call of a tool.

@@ -42,6 +42,8 @@ impl Exit {
             | RefusalKind::WrongState
             | RefusalKind::Denied
             | RefusalKind::MailWaiting
+            | RefusalKind::OverBudget
+            | RefusalKind::ShellsLive
             | RefusalKind::Storage
             | RefusalKind::Unreadable => Self::REFUSED,
             RefusalKind::AlreadyExists | RefusalKind::Conflict => Self::CONFLICT,

@@ -86,13 +86,15 @@ fn unfinished_work_is_found() {
     let home = home();
     let store = Store::open(home.path()).unwrap();
     let path = AgentPath::root();
-    let started = Event::Branch(BranchEvent::TurnStarted { path: path.clone() });
+    let started =
+        Event::Branch(BranchEvent::TurnStarted { path: path.clone(), context: Vec::new() });
     let settled = Event::Branch(BranchEvent::TurnSettled {
         path,
         turn: TurnId(1),
         outcome: Outcome::Completed,
         result: None,
         reason: None,
+        worked_until: None,
     });
     for (id, events) in [("running", vec![&started]), ("idle", vec![&started, &settled])] {
         let places: Vec<_> = (1..).zip(&events).map(|(seq, _)| ("", seq)).collect();

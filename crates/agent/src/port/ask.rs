@@ -3,6 +3,7 @@
 use stead_core::id::CallId;
 use stead_core::permission::{Answer, Deed};
 use stead_core::refusal::Refusal;
+use stead_core::usage::Usage;
 use tokio::sync::oneshot;
 
 use super::entry::Entry;
@@ -30,6 +31,8 @@ pub enum Ask {
         reply: Vec<u8>,
         /// The calls in it, in order.
         calls: Vec<CallId>,
+        /// What it used, where that is known.
+        usage: Option<Usage>,
         /// Hears that it is durable.
         answer: Answering<()>,
     },

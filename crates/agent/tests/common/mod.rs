@@ -237,7 +237,7 @@ impl State {
                 self.entries.extend(news.clone());
                 let _ = answer.send(Ok(news));
             }
-            Ask::Say { reply, calls, answer } => {
+            Ask::Say { reply, calls, answer, .. } => {
                 if let Some(refusal) = self.refuse_say.take() {
                     return drop(answer.send(Err(refusal)));
                 }

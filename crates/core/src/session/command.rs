@@ -2,16 +2,22 @@
 
 use std::collections::BTreeSet;
 
+use super::fork::Taken;
 use crate::delegated::{Admission, ApplyOutcome, Review};
-use crate::event::{DriverSpec, Event, Outcome, SessionStarted, Stream};
+use crate::event::{DriverSpec, Event, Frozen, Outcome, SessionStarted, Stream};
 use crate::id::{
-    ApplyId, BodyRef, CallId, PermissionId, Position, RoleName, SessionId, SlotName, TaskId, TurnId,
+    ApplyId, BodyRef, CallId, Digest, Label, PermissionId, Position, RoleName, SessionId, SlotName,
+    TaskId, TurnId,
 };
 use crate::layout::{AbsoluteDir, Root};
+use crate::lineage::Dropped;
 use crate::mail::Receipt;
 use crate::path::AgentPath;
-use crate::permission::{Answer, Deed, Mode};
+use crate::permission::{Answer, Deed, Grant, Mode, Zone};
+use crate::rule::{Bucket, Rule};
+use crate::shell::{ShellFate, ShellId};
 use crate::task::{Owner, TaskChange};
+use crate::usage::Usage;
 
 /// A command. Time, ids and what the world looks like come with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,10 +30,21 @@ pub enum Command {
         driver: DriverSpec,
         /// `/root`'s directory.
         directory: AbsoluteDir,
-        /// The person's message.
-        message: BodyRef,
+        /// The person's message; none: `/root` waits for one.
+        message: Option<BodyRef>,
         /// The title of task 1, where `/root` gets private copies.
         title: String,
+        /// What else of `/root` is frozen; its budget is that of the whole session.
+        frozen: Box<Frozen>,
+    },
+    /// Begin a session with what was taken of another.
+    Fork {
+        /// The new session's id.
+        session: SessionId,
+        /// Its label.
+        label: Option<Label>,
+        /// What was taken.
+        taken: Box<Taken>,
     },
     /// Take a path and a slot for a new agent below `caller`.
     Reserve {
@@ -45,6 +62,10 @@ pub enum Command {
         message: BodyRef,
         /// Its directory, already judged; none: the caller's.
         directory: Option<AbsoluteDir>,
+        /// How its turns are run; none: as the caller's.
+        driver: Option<DriverSpec>,
+        /// What else is frozen; without a profile it has the caller's.
+        frozen: Box<Frozen>,
     },
     /// Take a number, a path and a slot of capacity for a task with an agent of its own.
     Propose {
@@ -65,6 +86,10 @@ pub enum Command {
         roots: Option<Vec<Root>>,
         /// The tasks that must be completed first.
         blocked_by: BTreeSet<TaskId>,
+        /// How its turns are run; none: as the caller's.
+        driver: Option<DriverSpec>,
+        /// What else is frozen; without a profile it has the caller's.
+        frozen: Box<Frozen>,
     },
     /// The reserved agent is ready: publish it and start its first turn.
     Publish {
@@ -108,6 +133,8 @@ pub enum Command {
         body: BodyRef,
         /// The calls in it.
         calls: Vec<CallId>,
+        /// What the model used for it; none: nobody knows.
+        usage: Option<Usage>,
     },
     /// Record what a call came to.
     Answer {
@@ -188,6 +215,8 @@ pub enum Command {
         turn: TurnId,
         /// What it would do.
         deed: Deed,
+        /// Where the deed's files lie, in their order; a file without one lies outside.
+        zones: Vec<Zone>,
         /// One line for the person.
         subject: String,
         /// Whether somebody can answer.
@@ -206,6 +235,119 @@ pub enum Command {
         mode: Option<Mode>,
         /// The plan ceiling; none: as it is.
         plan_ceiling: Option<bool>,
+    },
+    /// A summary stands for the beginning of an agent's conversation.
+    Compact {
+        /// The agent.
+        path: AgentPath,
+        /// Its turn.
+        turn: TurnId,
+        /// The last `seq` of its conversation that the summary stands for: where a turn ended.
+        through: u64,
+        /// The summary.
+        summary: BodyRef,
+    },
+    /// A background shell is about to be started.
+    StartShell {
+        /// Its owner.
+        path: AgentPath,
+        /// Its turn.
+        turn: TurnId,
+        /// The command.
+        command: String,
+    },
+    /// A background shell has ended.
+    EndShell {
+        /// Its owner.
+        path: AgentPath,
+        /// Which.
+        shell: ShellId,
+        /// How.
+        fate: ShellFate,
+        /// What its owner is mailed.
+        report: BodyRef,
+    },
+    /// A hook adds something for the next task that the agent accepts.
+    NoteHook {
+        /// The agent, published or not.
+        path: AgentPath,
+        /// What it adds.
+        context: BodyRef,
+    },
+    /// The stop hooks of a turn that ended are being started.
+    NoteStop {
+        /// The agent.
+        path: AgentPath,
+        /// The turn.
+        turn: TurnId,
+    },
+    /// A driver keeps something for the agent's next turn.
+    NoteDriver {
+        /// The agent.
+        path: AgentPath,
+        /// Its turn.
+        turn: TurnId,
+        /// What it keeps.
+        body: BodyRef,
+    },
+    /// A tool has written a file in place.
+    NoteFile {
+        /// The agent.
+        path: AgentPath,
+        /// Its turn.
+        turn: TurnId,
+        /// The file.
+        file: AbsoluteDir,
+        /// What it held; none: it was not there.
+        before: Option<BodyRef>,
+        /// What it holds; none: it was removed.
+        after: Option<BodyRef>,
+    },
+    /// Remind `/root` of open tasks, if it is time ([`super::stale_tasks`]).
+    Remind {
+        /// Its turn.
+        turn: TurnId,
+        /// What it hears.
+        text: BodyRef,
+    },
+    /// Record what a copy holds as a turn of `/root` begins.
+    Capture {
+        /// The turn.
+        turn: TurnId,
+        /// Which task.
+        task: TaskId,
+        /// Which copy.
+        slot: SlotName,
+        /// What it holds.
+        snapshot: Digest,
+    },
+    /// Record that a copy holds again what was captured.
+    Restore {
+        /// Which task.
+        task: TaskId,
+        /// Which copy.
+        slot: SlotName,
+        /// What it held before.
+        from: Digest,
+        /// What it holds now.
+        to: Digest,
+    },
+    /// The rules of a bucket are these from now on.
+    SetRules {
+        /// Which: the session's or the global one.
+        bucket: Bucket,
+        /// All of its rules.
+        rules: Vec<Rule>,
+    },
+    /// The person takes a grant back.
+    Revoke {
+        /// The grant.
+        grant: Grant,
+    },
+    /// The person gives the session another label.
+    Rename {
+        /// The label; none: it has none any more.
+        label: Option<Label>,
     },
     /// Go back to the end of an earlier batch.
     Rewind {
@@ -285,6 +427,19 @@ pub enum Outcomes {
     },
     /// This snapshot was applied before; nothing is written again.
     AppliedBefore(ApplyOutcome),
+    /// A session was begun with what was taken of another.
+    Forked {
+        /// `/root` of it.
+        path: AgentPath,
+        /// Its id.
+        agent: SessionId,
+        /// What stayed in the other.
+        left: Dropped,
+    },
+    /// The session went back; this was dropped.
+    Rewound(Dropped),
+    /// The number of the shell to be started.
+    Shell(ShellId),
     /// The copies that were given up.
     Discarded(Vec<SlotName>),
     /// The deed is allowed.

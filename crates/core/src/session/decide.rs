@@ -2,25 +2,54 @@
 
 use super::command::{Command, Decision, Outcomes, Planned};
 use super::state::State;
-use super::{copies, delegate, message, person, spawn, tasks, turn};
+use super::{
+    compact, copies, delegate, fork, hooks, message, notes, person, restore, rules, shells, spawn,
+    tasks, turn,
+};
 use crate::event::{BranchEvent, Event, Stream, WorldEvent};
 use crate::id::SessionId;
 use crate::refusal::{Refusal, RefusalKind};
 
 /// Decides one command. Pure: what it depends on stands in the state and in the command.
 pub fn decide(state: &State, command: Command) -> Result<Decision, Refusal> {
-    if state.world.started.is_none() && !matches!(command, Command::Start { .. }) {
+    let begins = matches!(command, Command::Start { .. } | Command::Fork { .. });
+    if state.world.started.is_none() && !begins {
         return Err(Refusal::new(RefusalKind::NotFound, "the session has not started"));
     }
     match command {
-        Command::Start { started, driver, directory, message, title } => {
-            spawn::start(state, started, driver, directory, message, &title)
+        Command::Start { started, driver, directory, message, title, frozen } => {
+            let root = spawn::RootAgent { driver, directory, message, frozen };
+            spawn::start(state, started, root, &title)
         }
-        Command::Reserve { caller, agent, call, task_name, role, message, directory } => {
-            spawn::reserve(state, &caller, agent, call, &task_name, role, message, directory)
+        Command::Fork { session, label, taken } => fork::begin(state, session, label, *taken),
+        Command::Reserve {
+            caller,
+            agent,
+            call,
+            task_name,
+            role,
+            message,
+            directory,
+            driver,
+            frozen,
+        } => {
+            let new = spawn::Spawn { task_name, role, message, directory, driver, frozen };
+            spawn::reserve(state, &caller, agent, call, new)
         }
-        Command::Propose { caller, agent, call, title, role, message, roots, blocked_by } => {
-            let proposal = delegate::Proposal { title, role, message, roots, blocked_by };
+        Command::Propose {
+            caller,
+            agent,
+            call,
+            title,
+            role,
+            message,
+            roots,
+            blocked_by,
+            driver,
+            frozen,
+        } => {
+            let proposal =
+                delegate::Proposal { title, role, message, roots, blocked_by, driver, frozen };
             delegate::propose(state, &caller, agent, call, proposal)
         }
         Command::Publish { path, admission } => spawn::publish(state, &path, admission),
@@ -29,7 +58,9 @@ pub fn decide(state: &State, command: Command) -> Result<Decision, Refusal> {
             message::send(state, from, &target, body, wake)
         }
         Command::Deliver { path, turn } => turn::deliver(state, &path, turn),
-        Command::Say { path, turn, body, calls } => turn::say(state, &path, turn, body, calls),
+        Command::Say { path, turn, body, calls, usage } => {
+            turn::say(state, &path, turn, body, calls, usage)
+        }
         Command::Answer { path, turn, call, body } => turn::answer(state, &path, turn, call, body),
         Command::Settle { path, turn, outcome, result, reason, report } => {
             let settlement = turn::Settlement { outcome, result, reason, report };
@@ -44,9 +75,30 @@ pub fn decide(state: &State, command: Command) -> Result<Decision, Refusal> {
             copies::end_apply(state, task, slot, apply, outcome)
         }
         Command::Discard { task, slot } => copies::discard(state, task, slot),
-        Command::Ask { path, turn, deed, subject, attended } => {
-            turn::ask(state, path, turn, deed, &subject, attended)
+        Command::Ask { path, turn, deed, zones, subject, attended } => {
+            turn::ask(state, path, turn, deed, &zones, &subject, attended)
         }
+        Command::Compact { path, turn, through, summary } => {
+            compact::compact(state, &path, turn, through, summary)
+        }
+        Command::StartShell { path, turn, command } => shells::start(state, path, turn, &command),
+        Command::EndShell { path, shell, fate, report } => {
+            shells::end(state, path, shell, fate, report)
+        }
+        Command::NoteHook { path, context } => hooks::note(state, path, context),
+        Command::NoteStop { path, turn } => hooks::stop(state, path, turn),
+        Command::NoteDriver { path, turn, body } => notes::driver(state, path, turn, body),
+        Command::NoteFile { path, turn, file, before, after } => {
+            notes::file(state, path, turn, file, before, after)
+        }
+        Command::Remind { turn, text } => notes::remind(state, turn, text),
+        Command::Capture { turn, task, slot, snapshot } => {
+            restore::capture(state, turn, task, slot, snapshot)
+        }
+        Command::Restore { task, slot, from, to } => restore::restore(state, task, slot, from, to),
+        Command::SetRules { bucket, rules } => rules::set(state, bucket, rules),
+        Command::Revoke { grant } => rules::revoke(state, grant),
+        Command::Rename { label } => Ok(person::rename(state, label)),
         Command::Permit { id, answer } => person::permit(state, id, answer),
         Command::SetMode { mode, plan_ceiling } => Ok(person::set_mode(state, mode, plan_ceiling)),
         Command::Rewind { to, stable } => person::rewind(state, to, stable),

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use super::budget;
 use super::command::{Decision, Outcomes};
 use super::decide::{control, world};
-use super::spawn::{check_new, check_roots, check_text, reserved_before};
+use super::spawn::{check_new, check_roots, check_text, inherited, reserved_before};
 use super::state::State;
 use crate::delegated::{LONGEST_TITLE, MOST_ROOTS, may_narrow};
-use crate::event::{BranchEvent, WorldEvent};
+use crate::event::{BranchEvent, DriverSpec, Frozen, WorldEvent};
 use crate::id::{BodyRef, CallId, RoleName, SessionId, TaskId};
 use crate::layout::{Placement, Root};
 use crate::line;
@@ -21,6 +22,8 @@ pub(super) struct Proposal {
     pub(super) message: BodyRef,
     pub(super) roots: Option<Vec<Root>>,
     pub(super) blocked_by: BTreeSet<TaskId>,
+    pub(super) driver: Option<DriverSpec>,
+    pub(super) frozen: Box<Frozen>,
 }
 
 pub(super) fn propose(
@@ -34,7 +37,7 @@ pub(super) fn propose(
     if let Some(again) = reserved_before(state, caller, &call) {
         return Ok(again);
     }
-    let Proposal { title, role, message, roots, blocked_by } = proposal;
+    let Proposal { title, role, message, roots, blocked_by, driver, frozen } = proposal;
     let title = check_title(&title)?;
     check_text("`brief`", message)?;
     let Some(started) = &state.world.started else {
@@ -52,6 +55,8 @@ pub(super) fn propose(
         return Err(Refusal::new(RefusalKind::NotFound, format!("there is no task {unknown}"))
             .hint("task_list names the tasks there are"));
     }
+    let driver = driver.unwrap_or_else(|| parent.driver.clone());
+    budget::check_new(state, parent, &frozen, &driver)?;
     let path = check_new(state, parent, &agent, true, &title)?;
     let number = state
         .world
@@ -70,11 +75,12 @@ pub(super) fn propose(
             agent: agent.clone(),
             path: path.clone(),
             role: role.or_else(|| parent.role.clone()),
-            driver: parent.driver.clone(),
+            driver,
             directory,
-            message,
+            message: Some(message),
             call: Some(call),
             task: Some(task),
+            frozen: inherited(parent, frozen),
         }),
     ];
     let answer = Outcomes::Reserved { path, agent, again: false, task: Some(task) };

@@ -1,11 +1,12 @@
 //! Messages and interrupts: what one agent, or the person, may do to another (A6, A7).
 
+use super::budget;
 use super::command::{Decision, Outcomes};
 use super::decide::control;
-use super::spawn::{check_room, check_text, own_task};
+use super::spawn::{beginning, check_room, check_text, own_task};
 use super::state::State;
 use crate::event::{BranchEvent, MailKind, Sender};
-use crate::id::{BodyRef, MailId, TurnId};
+use crate::id::{BodyRef, MailId, Position, TurnId};
 use crate::mail::{Receipt, ReceiptState};
 use crate::path::AgentPath;
 use crate::refusal::{Refusal, RefusalKind};
@@ -42,6 +43,9 @@ pub(super) fn send(
     if starts && !to.is_root() {
         check_room(state)?;
     }
+    if starts {
+        budget::check_turn(state, agent)?;
+    }
     let (kind, sender) = match from {
         Some(path) => (MailKind::Mail, Sender::Agent(path)),
         None => (MailKind::User, Sender::Person),
@@ -56,7 +60,9 @@ pub(super) fn send(
             let tasks = vec![task];
             events.push(control(BranchEvent::TasksWritten { by: Sender::Stead, tasks }));
         }
-        events.push(control(BranchEvent::TurnStarted { path: to.clone() }));
+        let before = Position::try_from(events.len()).unwrap_or(Position::MAX);
+        let turn = TurnId(state.tip.saturating_add(before).saturating_add(1));
+        events.extend(beginning(to, &agent.id, turn, None, &agent.notes));
     }
     let receipt = Receipt {
         to: to.clone(),

@@ -1,10 +1,16 @@
 //! The fold of a whole log, rewinds included.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use super::state::State;
 use crate::event::{BranchEvent, Envelope, Event};
-use crate::id::Position;
+use crate::id::{Position, SessionId};
+use crate::path::AgentPath;
+use crate::roster::Roster;
+
+/// What became of an agent that a rewind dropped.
+const REWOUND: &str = "a rewind left it behind";
 
 /// The positions whose branch events are on the way back from the tip, oldest range first.
 ///
@@ -44,18 +50,36 @@ pub fn replay(log: &[Envelope]) -> State {
         }
         for envelope in log.iter().filter(|e| range.contains(&e.position)) {
             if let Event::Branch(event) = &envelope.event {
-                state.branch.evolve(envelope.position, &envelope.stream, event);
+                state.branch.evolve(envelope, event);
             }
         }
     }
     let roster = &mut state.branch.roster;
+    bury(roster, log);
+    roster.leave(state.world.started.as_ref().and_then(|started| started.forked.as_ref()));
+    state
+}
+
+/// What once was there and is not any more answers with what became of it (A5).
+fn bury(roster: &mut Roster, log: &[Envelope]) {
+    let mut ids: BTreeMap<&AgentPath, &SessionId> = BTreeMap::new();
     for envelope in log {
-        if let Event::Branch(BranchEvent::AgentPublished { path, .. }) = &envelope.event
-            && roster.at(path).is_none()
-        {
-            let fate = || "a rewind left it behind".to_owned();
-            roster.gone.entry(path.clone()).or_insert_with(fate);
+        match &envelope.event {
+            Event::Branch(BranchEvent::AgentReserved { agent, path, .. }) => {
+                ids.insert(path, agent);
+            }
+            Event::Branch(BranchEvent::AgentPublished { path, .. }) => {
+                let fate = || REWOUND.to_owned();
+                let id = ids.get(path).filter(|id| roster.with_id(id).is_none());
+                if let Some(id) = id {
+                    let buried = || (path.clone(), fate());
+                    roster.gone_ids.entry((*id).clone()).or_insert_with(buried);
+                }
+                if roster.at(path).is_none() {
+                    roster.gone.entry(path.clone()).or_insert_with(fate);
+                }
+            }
+            _ => {}
         }
     }
-    state
 }

@@ -4,27 +4,41 @@ use std::collections::BTreeSet;
 
 use super::command::{Decision, Outcomes, Planned};
 use super::decide::{control, conversation, done, world};
-use super::delegate;
 use super::state::State;
+use super::{budget, delegate};
 use crate::delegated::{Admission, Delegated, FIRST_TASK, MOST_ROOTS};
-use crate::event::{BranchEvent, DriverSpec, MailKind, Sender, SessionStarted, Stream, WorldEvent};
+use crate::event::{
+    BranchEvent, DriverSpec, Frozen, MailKind, Sender, SessionStarted, Stream, WorldEvent,
+};
 use crate::id::{BodyRef, CallId, Position, RoleName, SessionId, TaskId, TurnId};
 use crate::layout::{AbsoluteDir, Placement, Root};
 use crate::line;
 use crate::mail::LONGEST_BODY;
 use crate::path::AgentPath;
 use crate::refusal::{Refusal, RefusalKind};
-use crate::roster::{Agent, Standing};
+use crate::roster::{Agent, MOST_CAPACITY, Standing};
 use crate::task::{Owner, Status, Task};
 
-pub(super) fn start(
-    state: &State,
-    started: SessionStarted,
-    driver: DriverSpec,
-    directory: AbsoluteDir,
-    message: BodyRef,
-    title: &str,
-) -> Result<Decision, Refusal> {
+/// What `/root` is made of.
+pub(super) struct RootAgent {
+    pub(super) driver: DriverSpec,
+    pub(super) directory: AbsoluteDir,
+    pub(super) message: Option<BodyRef>,
+    pub(super) frozen: Box<Frozen>,
+}
+
+/// What a new agent is to be.
+pub(super) struct Spawn {
+    pub(super) task_name: String,
+    pub(super) role: Option<RoleName>,
+    pub(super) message: BodyRef,
+    pub(super) directory: Option<AbsoluteDir>,
+    pub(super) driver: Option<DriverSpec>,
+    pub(super) frozen: Box<Frozen>,
+}
+
+/// Refuses to begin a session where one is, or one that is not well formed.
+pub(super) fn check_start(state: &State, started: &SessionStarted) -> Result<(), Refusal> {
     if state.world.started.is_some() || state.tip != 0 {
         return Err(Refusal::new(
             RefusalKind::AlreadyExists,
@@ -35,62 +49,109 @@ pub(super) fn start(
     if !(1..=MOST_ROOTS).contains(&started.roots.len()) {
         return Err(Refusal::new(RefusalKind::InvalidArgument, "a session has 1 to 64 roots"));
     }
-    if !(1..=64).contains(&started.capacity) {
-        return Err(Refusal::new(RefusalKind::InvalidArgument, "a session's capacity is 1 to 64"));
+    if !(1..=MOST_CAPACITY).contains(&started.capacity) {
+        return Err(Refusal::new(
+            RefusalKind::InvalidArgument,
+            format!("a session's capacity is 1 to {MOST_CAPACITY}"),
+        ));
     }
-    check_roots(&started.roots)?;
-    check_text("the message", message)?;
+    check_roots(&started.roots)
+}
+
+pub(super) fn start(
+    state: &State,
+    started: SessionStarted,
+    root: RootAgent,
+    title: &str,
+) -> Result<Decision, Refusal> {
+    check_start(state, &started)?;
+    if let Some(message) = root.message {
+        check_text("the message", message)?;
+    }
+    root.frozen.budget.check(&root.driver)?;
     let id = started.session.clone();
     let path = AgentPath::root();
-    let (placement, roots) = (started.placement, started.roots.clone());
-    let reserve = |task| {
-        control(BranchEvent::AgentReserved {
-            agent: id.clone(),
-            path: path.clone(),
-            role: None,
-            driver,
-            directory,
-            message,
-            call: None,
-            task,
-        })
-    };
-    if placement == Placement::PrivateCopies {
-        let title = delegate::check_title(title)?;
-        let events = vec![
-            world(WorldEvent::SessionStarted(started)),
-            world(WorldEvent::TasksNumbered { last: FIRST_TASK }),
-            world(WorldEvent::TaskReserved {
-                task: FIRST_TASK,
-                owner: path.clone(),
-                title,
-                blocked_by: BTreeSet::new(),
-                roots,
-            }),
-            reserve(Some(FIRST_TASK)),
-        ];
+    let message = root.message;
+    if started.placement == Placement::PrivateCopies {
         let task = Some(FIRST_TASK);
+        let mut events = vec![world(WorldEvent::SessionStarted(started.clone()))];
+        events.extend(first_task(&started.roots, FIRST_TASK, title)?);
+        events.push(root.reserved(&id, task));
         let answer = Outcomes::Reserved { path, agent: id, again: false, task };
         return Ok(Decision { events, answer });
     }
-    let turn = TurnId(4);
-    let events = vec![
+    let mut events = vec![
         world(WorldEvent::SessionStarted(started)),
-        reserve(None),
+        root.reserved(&id, None),
         control(BranchEvent::AgentPublished { path: path.clone(), directory: None }),
-        control(BranchEvent::TurnStarted { path: path.clone() }),
-        conversation(
-            &id,
-            BranchEvent::Heard {
-                turn,
-                from: Sender::Person,
-                mail: None,
-                sort: MailKind::User,
-                body: message,
-            },
-        ),
     ];
+    let Some(message) = message else {
+        let answer = Outcomes::Reserved { path, agent: id, again: false, task: None };
+        return Ok(Decision { events, answer });
+    };
+    let turn = TurnId(4);
+    let first = First { from: Sender::Person, sort: MailKind::User, body: message };
+    events.extend(beginning(&path, &id, turn, Some(first), &[]));
     Ok(Decision { events, answer: Outcomes::Started { path, turn } })
+}
+
+/// The reservation of the task that `/root` of a session with private copies works on.
+pub(super) fn first_task(
+    roots: &[Root],
+    task: TaskId,
+    title: &str,
+) -> Result<Vec<Planned>, Refusal> {
+    Ok(vec![
+        world(WorldEvent::TasksNumbered { last: task }),
+        world(WorldEvent::TaskReserved {
+            task,
+            owner: AgentPath::root(),
+            title: delegate::check_title(title)?,
+            blocked_by: BTreeSet::new(),
+            roots: roots.to_vec(),
+        }),
+    ])
+}
+
+impl RootAgent {
+    pub(super) fn reserved(self, id: &SessionId, task: Option<TaskId>) -> Planned {
+        control(BranchEvent::AgentReserved {
+            agent: id.clone(),
+            path: AgentPath::root(),
+            role: None,
+            driver: self.driver,
+            directory: self.directory,
+            message: self.message,
+            call: None,
+            task,
+            frozen: self.frozen,
+        })
+    }
+}
+
+/// What a turn hears first.
+pub(super) struct First {
+    pub(super) from: Sender,
+    pub(super) sort: MailKind,
+    pub(super) body: BodyRef,
+}
+
+/// The beginning of a turn: what it was given, and what hooks had noted for it, used once (A18).
+/// `turn` is the position that the first of these events gets.
+pub(super) fn beginning(
+    path: &AgentPath,
+    agent: &SessionId,
+    turn: TurnId,
+    first: Option<First>,
+    notes: &[BodyRef],
+) -> Vec<Planned> {
+    let started = BranchEvent::TurnStarted { path: path.clone(), context: notes.to_vec() };
+    let noted = |body: &BodyRef| First { from: Sender::Stead, sort: MailKind::Note, body: *body };
+    let heard =
+        first.into_iter().chain(notes.iter().map(noted)).map(|First { from, sort, body }| {
+            conversation(agent, BranchEvent::Heard { turn, from, mail: None, sort, body })
+        });
+    std::iter::once(control(started)).chain(heard).collect()
 }
 
 /// Roots may not overlap, and slots differ without regard to case (`decisions.md`).
@@ -144,37 +205,44 @@ pub(super) fn check_room(state: &State) -> Result<(), Refusal> {
     .hint("nothing was queued: wait_agent until one settles, then try again"))
 }
 
-#[expect(clippy::too_many_arguments, reason = "the fields of one command, taken apart")]
 pub(super) fn reserve(
     state: &State,
     caller: &AgentPath,
     agent: SessionId,
     call: Option<CallId>,
-    task_name: &str,
-    role: Option<RoleName>,
-    message: BodyRef,
-    directory: Option<AbsoluteDir>,
+    new: Spawn,
 ) -> Result<Decision, Refusal> {
     let parent = state.branch.roster.find(caller)?;
     if let Some(again) = call.as_ref().and_then(|call| reserved_before(state, caller, call)) {
         return Ok(again);
     }
+    let Spawn { task_name, role, message, directory, driver, frozen } = new;
     check_text("`message`", message)?;
-    let path = check_new(state, parent, &agent, call.is_some(), task_name)?;
+    let driver = driver.unwrap_or_else(|| parent.driver.clone());
+    budget::check_new(state, parent, &frozen, &driver)?;
+    let path = check_new(state, parent, &agent, call.is_some(), &task_name)?;
     let reserved = BranchEvent::AgentReserved {
         agent: agent.clone(),
         path: path.clone(),
         role: role.or_else(|| parent.role.clone()),
-        driver: parent.driver.clone(),
+        driver,
         directory: directory.unwrap_or_else(|| parent.directory.clone()),
-        message,
+        message: Some(message),
         call,
         task: parent.task,
+        frozen: inherited(parent, frozen),
     };
     Ok(Decision {
         events: vec![control(reserved)],
         answer: Outcomes::Reserved { path, agent, again: false, task: None },
     })
+}
+
+/// An agent without a profile of its own has its parent's, for good (A6); and one that is in its
+/// parent's directory is in its parent's worktree.
+pub(super) fn inherited(parent: &Agent, mut frozen: Box<Frozen>) -> Box<Frozen> {
+    frozen.profile = frozen.profile.or(parent.frozen.profile);
+    frozen
 }
 
 /// The same call again has the same effect: one agent.
@@ -268,17 +336,20 @@ pub(super) fn publish(
         };
         events.push(control(BranchEvent::TasksWritten { by: Sender::Stead, tasks: vec![task] }));
     }
+    let Some(body) = agent.message else {
+        let (path, id) = (path.clone(), agent.id.clone());
+        let task = own.map(|own| own.task);
+        let answer = Outcomes::Reserved { path, agent: id, again: false, task };
+        return Ok(Decision { events, answer });
+    };
     let before = Position::try_from(events.len()).unwrap_or(Position::MAX);
     let turn = TurnId(state.tip.saturating_add(before).saturating_add(1));
     let (from, sort) = match path.parent() {
         Some(parent) => (Sender::Agent(parent), MailKind::Mail),
         None => (Sender::Person, MailKind::User),
     };
-    events.push(control(BranchEvent::TurnStarted { path: path.clone() }));
-    events.push(conversation(
-        &agent.id,
-        BranchEvent::Heard { turn, from, mail: None, sort, body: agent.message },
-    ));
+    let first = First { from, sort, body };
+    events.extend(beginning(path, &agent.id, turn, Some(first), &agent.notes));
     Ok(Decision { events, answer: Outcomes::Started { path: path.clone(), turn } })
 }
 

@@ -1,15 +1,16 @@
 //! State, and how an event changes it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::delegated::{self, Delegated};
-use crate::event::{BranchEvent, Envelope, Event, SessionStarted, Stream, WorldEvent};
-use crate::id::{MailId, PermissionId, Position, TaskId, TurnId};
-use crate::mail::Mail;
+use super::branch::Branch;
+use super::ledger::Ledger;
+use super::world::World;
+use crate::event::{BranchEvent, Envelope, Event, Sender, Stream, WorldEvent};
+use crate::id::{Position, Timestamp};
 use crate::path::AgentPath;
-use crate::permission::{Deed, Grant, Mode, Request, Verdict, judge};
-use crate::roster::{Agent, Roster, Settled, Standing};
-use crate::task::TaskList;
+use crate::permission::{Authority, Deed, Mode, Verdict, Zone};
+use crate::roster::Agent;
+use crate::rule::{Bucket, Rule};
 
 /// The state of a root session: the fold of its log.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,36 +24,20 @@ pub struct State {
     seqs: BTreeMap<Stream, u64>,
     /// Where `/root`'s turns began (true) and ended, over all branches.
     root_turns: BTreeMap<Position, bool>,
+    opening: Opening,
+    ledger: Ledger,
 }
 
-/// What holds on every branch. Its fold never sees a [`Branch`].
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct World {
-    /// How the session started; none before its first event.
-    pub started: Option<SessionStarted>,
-    /// How much is asked now; none before the first event.
-    pub mode: Option<Mode>,
-    /// Whether the plan ceiling is on.
-    pub plan_ceiling: bool,
-    /// The highest task number ever used.
-    pub last_task: TaskId,
-    /// The tasks that have an agent of their own.
-    pub delegated: BTreeMap<TaskId, Delegated>,
-    /// What the person allowed for the session.
-    pub grants: Vec<Grant>,
-    /// Every rewind: its own position and where the branch went on from, oldest first.
-    pub rewinds: Vec<(Position, Position)>,
-}
-
-/// What holds on one branch.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Branch {
-    /// The agents.
-    pub roster: Roster,
-    /// The tasks and notes.
-    pub tasks: TaskList,
-    /// The open permission requests, oldest first.
-    pub permissions: BTreeMap<PermissionId, Request>,
+/// How far the batch that publishes `/root` goes: a rewind may lead to its end and never before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Opening {
+    /// `/root` is not published.
+    #[default]
+    Before,
+    /// It goes at least to this position.
+    Open(Position),
+    /// It went to this position.
+    Closed(Position),
 }
 
 /// What is left to do after an event was folded in.
@@ -73,12 +58,16 @@ impl State {
             Event::World(event) => {
                 self.world.evolve(envelope.position, event);
                 match event {
+                    WorldEvent::SessionStarted(started) => {
+                        self.branch.roster.leave(started.forked.as_ref());
+                        Evolved::Whole
+                    }
                     WorldEvent::Rewound { .. } => Evolved::Replay,
                     _ => Evolved::Whole,
                 }
             }
             Event::Branch(event) => {
-                self.branch.evolve(envelope.position, &envelope.stream, event);
+                self.branch.evolve(envelope, event);
                 Evolved::Whole
             }
         }
@@ -91,8 +80,10 @@ impl State {
             Some(seq) => *seq = envelope.seq,
             None => drop(self.seqs.insert(envelope.stream.clone(), envelope.seq)),
         }
+        self.ledger.count(envelope);
+        self.opening = self.opening.after(envelope);
         let begins = match &envelope.event {
-            Event::Branch(BranchEvent::TurnStarted { path }) if path.is_root() => true,
+            Event::Branch(BranchEvent::TurnStarted { path, .. }) if path.is_root() => true,
             Event::Branch(BranchEvent::TurnSettled { path, .. }) if path.is_root() => false,
             _ => return,
         };
@@ -105,11 +96,13 @@ impl State {
         self.root_turns.range(..=at).next_back().is_some_and(|(_, begins)| *begins)
     }
 
-    /// The position at which the batch that began `/root`'s first turn ended: it is never left
-    /// behind. None before.
+    /// The position at which the batch that published `/root`, and perhaps began its first turn,
+    /// ended: it is never left behind. None before.
     pub(super) fn first_batch(&self) -> Option<Position> {
-        // What the turn heard first stands right behind its beginning.
-        self.root_turns.keys().next().map(|began| began + 1)
+        match self.opening {
+            Opening::Before => None,
+            Opening::Open(end) | Opening::Closed(end) => Some(end),
+        }
     }
 
     /// The number that the next event of `stream` gets.
@@ -117,197 +110,60 @@ impl State {
         self.seqs.get(stream).map_or(1, |seq| seq + 1)
     }
 
-    /// What the rules say of a deed now.
-    pub fn judge(&self, deed: &Deed) -> Verdict {
-        judge(
-            self.world.mode.unwrap_or(Mode::Ask),
-            self.world.plan_ceiling,
-            self.world.grants.contains(deed),
-            deed,
-        )
+    /// What the rules say now of a deed of this agent; `zones` are where its files lie, in their
+    /// order.
+    pub fn judge(&self, agent: &Agent, deed: &Deed, zones: &[Zone]) -> Verdict {
+        let delegated = self.line_of(&agent.path).map(|a| (Bucket::Delegated, &*a.frozen.rules));
+        let set = self.world.rules.iter().map(|(bucket, rules)| (*bucket, &**rules));
+        let rules: Vec<(Bucket, &[Rule])> = delegated.chain(set).collect();
+        let authority = Authority {
+            mode: self.world.mode.unwrap_or(Mode::Ask),
+            plan_ceiling: self.world.plan_ceiling,
+            grants: &self.world.grants,
+            rules,
+        };
+        authority.judge(deed, zones)
+    }
+
+    /// The agent at `path` and those above it, itself first.
+    pub(super) fn line_of(&self, path: &AgentPath) -> impl Iterator<Item = &Agent> {
+        let up = std::iter::successors(Some(path.clone()), AgentPath::parent);
+        up.filter_map(|path| self.branch.roster.at(&path))
+    }
+
+    /// What was used, over all branches.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// When the running turn of an agent was last seen at work, by the log's clock.
+    pub(super) fn last_seen(&self, agent: &Agent) -> Option<Timestamp> {
+        self.ledger.last_seen(&agent.id)
     }
 }
 
-impl World {
-    pub(super) fn evolve(&mut self, position: Position, event: &WorldEvent) {
-        delegated::evolve(&mut self.delegated, position, event);
-        match event {
-            WorldEvent::SessionStarted(started) => {
-                self.mode = Some(started.mode);
-                self.plan_ceiling = started.plan_ceiling;
-                self.started = Some(started.clone());
+impl Opening {
+    /// A batch is told by what it holds: the publication, the admission of `/root`'s task, and the
+    /// beginning of its first turn. Every other batch begins with something else.
+    fn after(self, envelope: &Envelope) -> Self {
+        let belongs = match &envelope.event {
+            Event::Branch(event) => matches!(
+                event,
+                BranchEvent::TasksWritten { by: Sender::Stead, .. }
+                    | BranchEvent::TurnStarted { .. }
+                    | BranchEvent::Heard { mail: None, .. }
+            ),
+            Event::World(event) => matches!(event, WorldEvent::TaskAdmitted { .. }),
+        };
+        match (self, &envelope.event) {
+            (Self::Before, Event::Branch(BranchEvent::AgentPublished { path, .. }))
+                if path.is_root() =>
+            {
+                Self::Open(envelope.position)
             }
-            WorldEvent::TasksNumbered { last } => self.last_task = self.last_task.max(*last),
-            WorldEvent::ModeSet { mode, plan_ceiling } => {
-                self.mode = Some(*mode);
-                self.plan_ceiling = *plan_ceiling;
-            }
-            WorldEvent::Granted { grant } => {
-                if !self.grants.contains(grant) {
-                    self.grants.push(grant.clone());
-                }
-            }
-            WorldEvent::Rewound { to } => self.rewinds.push((position, *to)),
-            WorldEvent::TaskReserved { .. }
-            | WorldEvent::TaskAdmitted { .. }
-            | WorldEvent::TaskRefused { .. }
-            | WorldEvent::TaskSettled { .. }
-            | WorldEvent::CopyReviewed { .. }
-            | WorldEvent::ApplyBegun { .. }
-            | WorldEvent::ApplyEnded { .. }
-            | WorldEvent::CopyDiscarded { .. } => {}
-        }
-    }
-}
-
-impl Branch {
-    pub(super) fn evolve(&mut self, position: Position, stream: &Stream, event: &BranchEvent) {
-        match event {
-            BranchEvent::AgentReserved {
-                agent,
-                path,
-                role,
-                driver,
-                directory,
-                message,
-                call,
-                task,
-            } => {
-                self.roster.gone.remove(path);
-                self.roster.paths.insert(agent.clone(), path.clone());
-                self.roster.agents.insert(
-                    path.clone(),
-                    Agent {
-                        id: agent.clone(),
-                        path: path.clone(),
-                        role: role.clone(),
-                        driver: driver.clone(),
-                        directory: directory.clone(),
-                        message: *message,
-                        call: call.clone(),
-                        task: *task,
-                        standing: Standing::Preparing,
-                        unread: std::collections::VecDeque::new(),
-                        last: None,
-                        turns: 0,
-                        open_calls: Vec::new(),
-                    },
-                );
-            }
-            BranchEvent::AgentPublished { path, directory } => self.with(path, |agent| {
-                agent.standing = Standing::Idle;
-                if let Some(directory) = directory {
-                    agent.directory = directory.clone();
-                }
-            }),
-            BranchEvent::AgentRefused { path, reason } => {
-                if let Some(agent) = self.roster.agents.remove(path) {
-                    self.roster.paths.remove(&agent.id);
-                }
-                self.roster.gone.insert(path.clone(), format!("its spawn was refused: {reason}"));
-            }
-            BranchEvent::TurnStarted { path } => self.with(path, |agent| {
-                agent.standing = Standing::Active(TurnId(position));
-                agent.turns = agent.turns.saturating_add(1);
-                agent.open_calls.clear();
-            }),
-            BranchEvent::TurnSettled { path, turn, outcome, result, reason } => {
-                self.with(path, |agent| {
-                    agent.standing = Standing::Idle;
-                    agent.open_calls.clear();
-                    agent.last = Some(Settled {
-                        turn: *turn,
-                        outcome: *outcome,
-                        result: *result,
-                        reason: reason.clone(),
-                    });
-                });
-            }
-            BranchEvent::MailStored { kind, from, to, body, wake } => self.with(to, |agent| {
-                agent.unread.push_back(Mail {
-                    id: MailId(position),
-                    kind: *kind,
-                    from: from.clone(),
-                    body: *body,
-                    wake: *wake,
-                });
-            }),
-            BranchEvent::MailDelivered { to, mail } => {
-                let mail: BTreeSet<&MailId> = mail.iter().collect();
-                self.with(to, |agent| agent.unread.retain(|m| !mail.contains(&m.id)));
-            }
-            BranchEvent::TasksWritten { tasks, .. } => {
-                self.tasks.tasks.extend(tasks.iter().map(|t| (t.id, t.clone())));
-                // A note lives only while its owner has an open task (A16).
-                let list = &self.tasks;
-                let stale: Vec<_> =
-                    list.notes.keys().filter(|o| !list.has_open(o)).cloned().collect();
-                for owner in stale {
-                    self.tasks.notes.remove(&owner);
-                }
-            }
-            BranchEvent::NoteSet { owner, note } => match note {
-                Some(note) => {
-                    self.tasks.notes.insert(owner.clone(), note.clone());
-                }
-                None => {
-                    self.tasks.notes.remove(owner);
-                }
-            },
-            BranchEvent::PermissionAsked { path, turn, grant, subject } => {
-                let id = PermissionId(position);
-                self.permissions.insert(
-                    id,
-                    Request {
-                        id,
-                        path: path.clone(),
-                        turn: *turn,
-                        grant: grant.clone(),
-                        subject: subject.clone(),
-                    },
-                );
-            }
-            BranchEvent::PermissionSettled { id, .. } => {
-                self.permissions.remove(id);
-            }
-            BranchEvent::Heard { .. } => {}
-            BranchEvent::Said { calls, .. } => {
-                self.with_stream(stream, |agent| agent.open_calls.clone_from(calls));
-            }
-            BranchEvent::Answered { call, .. } | BranchEvent::Unanswered { call, .. } => {
-                self.with_stream(stream, |agent| agent.open_calls.retain(|open| open != call));
-            }
-        }
-    }
-
-    /// What a rewind leaves of the branch it goes back to: `/root`, idle, without mail or plain
-    /// tasks. Paths of other agents are free again (seed 0).
-    pub(super) fn clear_retained(&mut self) {
-        let root = AgentPath::root();
-        self.roster.agents.retain(|path, _| *path == root);
-        self.roster.paths.retain(|_, path| *path == root);
-        self.roster.gone.clear();
-        self.with(&root, |agent| {
-            agent.unread.clear();
-            agent.standing = Standing::Idle;
-            agent.open_calls.clear();
-        });
-        self.tasks = TaskList::default();
-        self.permissions.clear();
-    }
-
-    fn with(&mut self, path: &AgentPath, change: impl FnOnce(&mut Agent)) {
-        if let Some(agent) = self.roster.agents.get_mut(path) {
-            change(agent);
-        }
-    }
-
-    fn with_stream(&mut self, stream: &Stream, change: impl FnOnce(&mut Agent)) {
-        if let Stream::Conversation(id) = stream
-            && let Some(path) = self.roster.paths.get(id)
-            && let Some(agent) = self.roster.agents.get_mut(path)
-        {
-            change(agent);
+            (Self::Open(_), _) if belongs => Self::Open(envelope.position),
+            (Self::Open(end), _) => Self::Closed(end),
+            (other, _) => other,
         }
     }
 }

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use super::command::{Decision, Outcomes};
 use super::decide::{control, world};
 use super::state::State;
-use crate::delegated::FIRST_TASK;
 use crate::event::{BranchEvent, Sender, WorldEvent};
 use crate::path::AgentPath;
 use crate::refusal::{Refusal, RefusalKind};
@@ -86,7 +85,7 @@ pub(super) fn write(
 /// turn never closes it, so its status may be written.
 fn follows_its_agent(state: &State, change: &TaskChange) -> Result<(), Refusal> {
     let Some(own) = change.id.and_then(|id| state.world.delegated.get(&id)) else { return Ok(()) };
-    let status = change.status.is_some() && own.task != FIRST_TASK;
+    let status = change.status.is_some() && !own.owner.is_root();
     if change.subject.is_none() && change.owner.is_none() && !status {
         return Ok(());
     }

@@ -7,13 +7,15 @@ use super::decide::{control, conversation, done, world};
 use super::spawn::{own_task, refusal_events};
 use super::state::State;
 use crate::event::{BranchEvent, CallFate, MailKind, Outcome, Sender, WorldEvent};
-use crate::id::{BodyRef, CallId, PermissionId, TurnId};
+use crate::id::{BodyRef, CallId, PermissionId, Timestamp, TurnId};
 use crate::line;
 use crate::path::AgentPath;
-use crate::permission::{Answer, Deed, Verdict};
+use crate::permission::{Answer, Deed, Verdict, Zone};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::roster::{Agent, Standing};
+use crate::shell::ShellFate;
 use crate::task::Owner;
+use crate::usage::Usage;
 
 /// How a turn ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,14 +26,18 @@ pub(super) struct Settlement {
     pub(super) report: BodyRef,
 }
 
-fn in_turn<'a>(state: &'a State, path: &AgentPath, turn: TurnId) -> Result<&'a Agent, Refusal> {
+pub(super) fn in_turn<'a>(
+    state: &'a State,
+    path: &AgentPath,
+    turn: TurnId,
+) -> Result<&'a Agent, Refusal> {
     let agent = state.branch.roster.find(path)?;
     agent.check_turn(turn)?;
     Ok(agent)
 }
 
 /// Between a call and its result nothing else enters a conversation.
-fn no_open_call(agent: &Agent) -> Result<(), Refusal> {
+pub(super) fn no_open_call(agent: &Agent) -> Result<(), Refusal> {
     match agent.open_calls.first() {
         None => Ok(()),
         Some(open) => Err(Refusal::new(
@@ -73,6 +79,7 @@ pub(super) fn say(
     turn: TurnId,
     body: BodyRef,
     calls: Vec<CallId>,
+    usage: Option<Usage>,
 ) -> Result<Decision, Refusal> {
     let agent = in_turn(state, path, turn)?;
     no_open_call(agent)?;
@@ -82,7 +89,7 @@ pub(super) fn say(
             format!("{path} gave two calls one id"),
         ));
     }
-    Ok(done(vec![conversation(&agent.id, BranchEvent::Said { turn, body, calls })]))
+    Ok(done(vec![conversation(&agent.id, BranchEvent::Said { turn, body, calls, usage })]))
 }
 
 /// Calls are run one after another, so results come in the order of the calls; what is known of a
@@ -112,16 +119,21 @@ pub(super) fn ask(
     path: AgentPath,
     turn: TurnId,
     deed: Deed,
+    zones: &[Zone],
     subject: &str,
     attended: bool,
 ) -> Result<Decision, Refusal> {
-    in_turn(state, &path, turn)?;
+    let agent = in_turn(state, &path, turn)?;
     let subject = line::brief(subject);
     let denied = |why: &str, hint: &str| {
         Err(Refusal::new(RefusalKind::Denied, format!("{subject}: {why}")).hint(hint))
     };
-    match state.judge(&deed) {
+    match state.judge(agent, &deed, zones) {
         Verdict::Allow => Ok(Decision { events: Vec::new(), answer: Outcomes::Allowed }),
+        Verdict::Deny(rule) => denied(
+            &format!("the rule `{rule}` is in force"),
+            "the person's rules are in `[permissions]` of the settings, or set by `stead permit`",
+        ),
         Verdict::Forbid => {
             denied("the plan ceiling is on", "the person lifts it with `stead mode --plan off`")
         }
@@ -157,7 +169,25 @@ pub(super) fn settle(
             format!("{path} has mail that this turn was asked to hear"),
         ));
     }
-    Ok(done(settlement_events(state, agent, turn, settlement)))
+    if settlement.outcome == Outcome::Completed && !agent.shells.is_empty() {
+        let shells: Vec<String> = agent.shells.keys().map(ToString::to_string).collect();
+        return Err(Refusal::new(
+            RefusalKind::ShellsLive,
+            format!("background shells of {path} live: {}", shells.join(", ")),
+        )
+        .hint("the turn ends when they have ended, or are stopped"));
+    }
+    let worked = Worked { until: None, shells: ShellFate::Stopped };
+    Ok(done(settlement_events(state, agent, turn, settlement, worked)))
+}
+
+/// What is known of the last work of a turn that ends.
+#[derive(Clone, Copy)]
+struct Worked {
+    /// When it was done; none: it goes on until now.
+    until: Option<Timestamp>,
+    /// How shells that live end with it.
+    shells: ShellFate,
 }
 
 fn settlement_events(
@@ -165,6 +195,7 @@ fn settlement_events(
     agent: &Agent,
     turn: TurnId,
     settlement: Settlement,
+    worked: Worked,
 ) -> Vec<Planned> {
     let Settlement { outcome, result, reason, report } = settlement;
     let path = &agent.path;
@@ -184,6 +215,10 @@ fn settlement_events(
             control(BranchEvent::PermissionSettled { id: r.id, answer: Answer::Withdrawn })
         }),
     );
+    events.extend(agent.shells.keys().map(|shell| {
+        let fate = worked.shells;
+        control(BranchEvent::ShellEnded { path: path.clone(), shell: *shell, fate })
+    }));
     if let Some(own) = own_task(state, agent) {
         events.push(world(WorldEvent::TaskSettled { task: own.task, outcome }));
     }
@@ -193,6 +228,7 @@ fn settlement_events(
         outcome,
         result,
         reason: reason.map(|text| line::brief(&text)),
+        worked_until: worked.until,
     }));
     if let Some(parent) = path.parent() {
         events.push(control(BranchEvent::MailStored {
@@ -239,7 +275,8 @@ pub(super) fn recover(state: &State, reason: &str, report: BodyRef) -> Decision 
                     reason: Some(reason.to_owned()),
                     report,
                 };
-                events.extend(settlement_events(state, agent, turn, settlement));
+                let worked = Worked { until: state.last_seen(agent), shells: ShellFate::Lost };
+                events.extend(settlement_events(state, agent, turn, settlement, worked));
             }
         }
     }

@@ -13,11 +13,12 @@ pub fn http_status(kind: RefusalKind) -> StatusCode {
         RefusalKind::AlreadyExists
         | RefusalKind::Conflict
         | RefusalKind::WrongState
+        | RefusalKind::ShellsLive
         | RefusalKind::MailWaiting => StatusCode::CONFLICT,
         RefusalKind::NotAllowed | RefusalKind::PersonOnly | RefusalKind::Denied => {
             StatusCode::FORBIDDEN
         }
-        RefusalKind::NoRoom => StatusCode::TOO_MANY_REQUESTS,
+        RefusalKind::NoRoom | RefusalKind::OverBudget => StatusCode::TOO_MANY_REQUESTS,
         RefusalKind::Storage => StatusCode::INSUFFICIENT_STORAGE,
         RefusalKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         RefusalKind::Unreadable | RefusalKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,

@@ -17,9 +17,9 @@ pub(super) const KIND: &str = "playbook";
 
 /// A playbook is frozen whole; its name is for people.
 pub(super) fn freeze(name: String, text: &str) -> Result<(DriverSpec, Vec<Body>), Refusal> {
-    parse(&name, text)?;
+    let reports = parse(&name, text)?.reports();
     let (body, reference) = text_body(text)?;
-    let spec = DriverSpec { kind: KIND.to_owned(), name, body: Some(reference) };
+    let spec = DriverSpec { kind: KIND.to_owned(), name, body: Some(reference), reports };
     Ok((spec, vec![body]))
 }
 

@@ -70,7 +70,7 @@ impl Engine {
         };
         let started = matches!(
             events.next(),
-            Some((_, Event::Branch(BranchEvent::TurnStarted { path }))) if path == to
+            Some((_, Event::Branch(BranchEvent::TurnStarted { path, .. }))) if path == to
         );
         let state = match (wake, started) {
             (_, true) => ReceiptState::TurnStarted,

@@ -41,11 +41,13 @@ impl Engine {
                 capacity: self.settings.sessions.capacity,
                 mode: params.mode,
                 plan_ceiling: params.plan_ceiling,
+                forked: None,
             },
             driver,
             directory,
-            message: message_ref,
+            message: Some(message_ref),
             title: title_of(&params.message),
+            frozen: Box::default(),
         };
         let surroundings = Surroundings::new(params.environment, params.attendance);
         let mut sessions = self.sessions.lock().await;

@@ -170,7 +170,7 @@ impl Actor {
         let Event::Branch(event) = &envelope.event else { return };
         match event {
             BranchEvent::AgentReserved { path, .. } => self.prepare(path),
-            BranchEvent::TurnStarted { path } => {
+            BranchEvent::TurnStarted { path, .. } => {
                 self.dispatch(path, TurnId(envelope.position), envelope.at);
             }
             BranchEvent::MailStored { to, kind, wake, .. } => self.wake(to, *kind, *wake),

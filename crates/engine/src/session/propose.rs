@@ -96,6 +96,8 @@ fn propose_work(
         message,
         roots,
         blocked_by,
+        driver: None,
+        frozen: Box::default(),
     };
     let then =
         Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {

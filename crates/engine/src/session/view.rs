@@ -51,7 +51,7 @@ impl Actor {
             .collect();
         TreeResponse {
             session: self.session.clone(),
-            label: started.and_then(|s| s.label.clone()),
+            label: self.state.world.label.clone(),
             roots: started.map(|s| s.roots.clone()).unwrap_or_default(),
             placement: started.map_or(Placement::InPlace, |s| s.placement),
             mode: self.state.world.mode.unwrap_or(Mode::Ask),

@@ -1,6 +1,7 @@
 //! Builds the script from the text.
 
 use globset::{GlobBuilder, GlobMatcher};
+use stead_core::usage::Usage;
 use toml::de::{DeTable, DeValue};
 
 use super::check::check_turn;
@@ -10,7 +11,6 @@ use super::read::{Fields, Kind, Node, Read, line_of};
 use super::script::{
     Action, Agent, Call, Condition, Playbook, Step, Test, Turn, Wait, WaitSort, Wanted,
 };
-use crate::message::Usage;
 
 /// How often a `goto` may be taken, and `wait_agent` be called, at most.
 const MOST: u32 = 1000;

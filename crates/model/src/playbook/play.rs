@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use serde_json::json;
 use stead_core::path::AgentPath;
+use stead_core::usage::Usage;
 
 use super::fill::{fill, fill_value};
 use super::heard::{Mail, Round, SoFar};
 use super::script::{Action, Agent, Call, Condition, Playbook, Test, Turn, Wait, Wanted};
-use crate::message::{Reply, Request, Usage};
+use crate::message::{Reply, Request};
 use crate::{Model, ModelError};
 
 #[async_trait]

@@ -2,13 +2,26 @@
 
 use globset::GlobMatcher;
 use serde_json::Value;
-
-use crate::message::Usage;
+use stead_core::usage::{Reports, Usage};
 
 /// A parsed playbook. It keeps no state: what it answers depends on the request alone.
 #[derive(Debug, Clone)]
 pub struct Playbook {
     pub(super) agents: Vec<Agent>,
+}
+
+impl Playbook {
+    /// What can be counted of every reply that it gives.
+    pub fn reports(&self) -> Reports {
+        let turns = self.agents.iter().flat_map(|agent| &agent.turns);
+        let steps = turns.flat_map(|turn| &turn.steps).filter(|step| step.speaks());
+        let of = |step: &Step| match step.usage {
+            None => Reports::Nothing,
+            Some(Usage { cost_micros: None, .. }) => Reports::Tokens,
+            Some(Usage { cost_micros: Some(_), .. }) => Reports::TokensAndCost,
+        };
+        steps.map(of).min().unwrap_or_default()
+    }
 }
 
 /// What the agents with certain paths do.
@@ -39,6 +52,16 @@ pub(super) struct Step {
     pub(super) action: Action,
     /// What each reply of it says that it used.
     pub(super) usage: Option<Usage>,
+}
+
+impl Step {
+    /// Whether it gives a reply.
+    fn speaks(&self) -> bool {
+        match self.action {
+            Action::Say(_) | Action::Call { .. } | Action::Wait(_) => true,
+            Action::Fail(_) | Action::Goto { .. } => false,
+        }
+    }
 }
 
 /// What a step does.

@@ -102,7 +102,13 @@ fn concerns(event: &EventNotification, path: &AgentPath) -> bool {
             BranchEvent::AgentReserved { path: who, .. }
             | BranchEvent::AgentPublished { path: who, .. }
             | BranchEvent::AgentRefused { path: who, .. }
-            | BranchEvent::TurnStarted { path: who }
+            | BranchEvent::TurnStarted { path: who, .. }
+            | BranchEvent::HookNoted { path: who, .. }
+            | BranchEvent::StopNoted { path: who, .. }
+            | BranchEvent::ShellStarted { path: who, .. }
+            | BranchEvent::ShellEnded { path: who, .. }
+            | BranchEvent::DriverNoted { path: who, .. }
+            | BranchEvent::FileChanged { path: who, .. }
             | BranchEvent::TurnSettled { path: who, .. }
             | BranchEvent::MailDelivered { to: who, .. }
             | BranchEvent::PermissionAsked { path: who, .. } => who == path,

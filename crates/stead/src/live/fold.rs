@@ -136,7 +136,7 @@ impl Fold {
     /// What the engine's word does not have, whenever it happened.
     fn hear(&mut self, event: &BranchEvent, notification: &EventNotification) {
         match event {
-            BranchEvent::TurnStarted { path } => {
+            BranchEvent::TurnStarted { path, .. } => {
                 if let Some(agent) = self.agents.get_mut(path) {
                     agent.since = Some(notification.at);
                 }
@@ -168,7 +168,7 @@ impl Fold {
                 }
             }
             BranchEvent::AgentRefused { path, .. } => drop(self.agents.remove(&path)),
-            BranchEvent::TurnStarted { path } => {
+            BranchEvent::TurnStarted { path, .. } => {
                 let agent =
                     self.agents.entry(path).or_insert_with(|| Agent::new(Activity::Running));
                 agent.activity = Activity::Running;

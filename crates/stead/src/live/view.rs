@@ -174,7 +174,12 @@ fn more_lines(request: &Request) -> String {
         Deed::Command(command) if command.trim().lines().count() > 1 => {
             format!(" ({} lines: `stead permit list`)", command.trim().lines().count())
         }
-        Deed::Command(_) | Deed::Edit(_) => String::new(),
+        Deed::Edits(paths) if paths.len() > 1 => format!(" ({} files)", paths.len()),
+        Deed::Command(_)
+        | Deed::Edit(_)
+        | Deed::Edits(_)
+        | Deed::Read(_)
+        | Deed::Foreign { .. } => String::new(),
     }
 }
 

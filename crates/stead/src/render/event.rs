@@ -141,7 +141,7 @@ impl Teller {
             BranchEvent::AgentRefused { path, reason } => {
                 (path.to_string(), format!("cannot be started: {}", brief(reason)), Weight::Alarm)
             }
-            BranchEvent::TurnStarted { path } => {
+            BranchEvent::TurnStarted { path, .. } => {
                 (path.to_string(), "began a turn".to_owned(), Weight::Step)
             }
             BranchEvent::TurnSettled { path, outcome: how, reason, .. } => {
@@ -186,6 +186,29 @@ impl Teller {
                 };
                 (who, format!("request {id} is {}: {subject}", answer(*how)), weight)
             }
+            BranchEvent::HookNoted { path, .. } => {
+                (path.to_string(), format!("hears from a hook: {}", brief(text)), Weight::Step)
+            }
+            BranchEvent::ShellStarted { path, shell, command, .. } => {
+                let what = format!("runs in the background ({shell}): {}", brief(command));
+                (path.to_string(), what, Weight::Mark)
+            }
+            BranchEvent::ShellEnded { path, shell, fate } => {
+                (path.to_string(), format!("background command {shell} {fate}"), Weight::Mark)
+            }
+            BranchEvent::FileChanged { path, file, .. } => {
+                let what = format!("changed {}", clean::path(file.as_path()));
+                (path.to_string(), what, Weight::Mark)
+            }
+            BranchEvent::Reminded { tasks } => {
+                let tasks = super::counted(tasks.len(), "open task", "open tasks");
+                ("/root".to_owned(), format!("is reminded of {tasks}"), Weight::Step)
+            }
+            BranchEvent::Compacted { .. } => {
+                (here(), format!("goes on from a summary: {}", brief(text)), Weight::Mark)
+            }
+            // Of no use to people.
+            BranchEvent::StopNoted { .. } | BranchEvent::DriverNoted { .. } => return None,
             // The delivery, or the assignment, has told this.
             BranchEvent::Heard { .. } => return None,
             BranchEvent::Said { .. } => {
@@ -280,6 +303,23 @@ fn told_world(event: &WorldEvent) -> Option<(String, Weight)> {
         }
         WorldEvent::CopyDiscarded { task, slot } => {
             (format!("the copy {slot} of task {task} is in the trash"), Weight::Mark)
+        }
+        WorldEvent::GrantRevoked { .. } => {
+            ("what was allowed is asked again".to_owned(), Weight::Mark)
+        }
+        WorldEvent::RulesSet { rules, .. } => {
+            (super::counted(rules.len(), "rule is in force", "rules are in force"), Weight::Mark)
+        }
+        WorldEvent::SessionRenamed { label } => {
+            let what = label
+                .as_ref()
+                .map_or_else(|| "has no label any more".to_owned(), |l| format!("is called {l}"));
+            (format!("the session {what}"), Weight::Mark)
+        }
+        // Its turn's beginning tells this.
+        WorldEvent::Captured { .. } => return None,
+        WorldEvent::Restored { task, slot, .. } => {
+            (format!("{slot} of task {task} is as it was before"), Weight::Mark)
         }
         WorldEvent::Rewound { to } => (format!("went back to {to}"), Weight::Mark),
     })

@@ -26,7 +26,8 @@ fn results_come_in_the_order_of_the_calls() {
     let (first, second) = (answer(&log, "/root", "a"), answer(&log, "/root", "b"));
     assert_eq!(log.refused(second.clone()), RefusalKind::WrongState);
     let turn = log.turn("/root");
-    let say = Command::Say { path: path("/root"), turn, body: body("x"), calls: Vec::new() };
+    let say =
+        Command::Say { path: path("/root"), turn, body: body("x"), calls: Vec::new(), usage: None };
     log.send("person", "/root", true).unwrap();
     let boundary = Command::Deliver { path: path("/root"), turn };
     for early in [&say, &boundary] {
@@ -43,6 +44,7 @@ fn results_come_in_the_order_of_the_calls() {
         turn,
         body: body("x"),
         calls: vec![call("c"), call("c")],
+        usage: None,
     };
     assert_eq!(log.refused(twice), RefusalKind::InvalidArgument);
 }

@@ -22,6 +22,8 @@ fn propose(log: &Log, title: &str, roots: Option<Vec<Root>>) -> Command {
         message: body("repair the parser"),
         roots,
         blocked_by: BTreeSet::new(),
+        driver: None,
+        frozen: Box::default(),
     }
 }
 
@@ -189,7 +191,19 @@ fn one_call_proposes_one_task() {
     let empty = match propose(&log, "More", None) {
         Command::Propose { caller, agent, call, title, role, roots, blocked_by, .. } => {
             let message = BodyRef { bytes: 0, ..body("") };
-            Command::Propose { caller, agent, call, title, role, message, roots, blocked_by }
+            let (driver, frozen) = (None, Box::default());
+            Command::Propose {
+                caller,
+                agent,
+                call,
+                title,
+                role,
+                message,
+                roots,
+                blocked_by,
+                driver,
+                frozen,
+            }
         }
         other => other,
     };

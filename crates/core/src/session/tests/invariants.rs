@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::log::Log;
-use crate::delegated::{ApplyOutcome, FIRST_TASK, Review};
+use crate::delegated::{ApplyOutcome, Review};
 use crate::event::{BranchEvent, Envelope, Event, MailKind, Outcome, Sender, Stream, WorldEvent};
 use crate::id::{
     ApplyId, BodyRef, CallId, Digest, MailId, PermissionId, SessionId, SlotName, TaskId, TurnId,
 };
+use crate::layout::Placement;
 use crate::path::AgentPath;
 use crate::roster::Standing;
+use crate::shell::ShellId;
 use crate::task::{Owner, Status};
 
 /// Fails with what does not hold.
@@ -19,6 +21,40 @@ pub(super) fn check(log: &Log) {
     Walk::default().generation(log);
     tasks(log);
     delegated(log);
+    spent(log);
+    marks(log);
+}
+
+/// What everyone used alone is what `/root` used with all below it, whatever was left behind.
+fn spent(log: &Log) {
+    let opened = log.log.iter().position(|e| {
+        matches!(&e.event, Event::Branch(BranchEvent::AgentPublished { path, .. }) if path.is_root())
+    });
+    let Some(opened) = opened else { return };
+    let (mut turns, mut said) = (0, 0);
+    for envelope in &log.log[opened..] {
+        match &envelope.event {
+            Event::Branch(BranchEvent::TurnStarted { .. }) => turns += 1,
+            Event::Branch(BranchEvent::Said { .. }) => said += 1,
+            _ => {}
+        }
+    }
+    let (own, tree) = log.state.ledger().spent(&AgentPath::root(), None);
+    assert_eq!((tree.turns, tree.unknown_tokens), (turns, said));
+    assert!(own.turns <= tree.turns && own.wall_ms <= tree.wall_ms);
+}
+
+/// Live shells belong to running turns, pending notes are heard by the next turn, and a cut never
+/// lies behind the conversation.
+fn marks(log: &Log) {
+    for agent in log.state.branch.roster.all() {
+        assert!(agent.shells.values().all(|shell| Some(shell.turn) == agent.turn()));
+        assert!(agent.shells.keys().all(|shell| *shell <= agent.last_shell));
+        let last = log.state.next_seq(&Stream::Conversation(agent.id.clone())) - 1;
+        assert!(agent.cuts.allowed().iter().all(|end| *end <= last));
+        assert!(agent.cuts.allowed().is_sorted());
+    }
+    assert!(log.state.branch.roster.passed_over().is_empty());
 }
 
 /// Positions and seqs begin at 1 and have no gap.
@@ -35,6 +71,7 @@ fn numbers(log: &[Envelope]) {
                     | BranchEvent::Said { .. }
                     | BranchEvent::Answered { .. }
                     | BranchEvent::Unanswered { .. }
+                    | BranchEvent::Compacted { .. }
             )
         );
         assert_eq!(envelope.stream != Stream::Control, conversation, "{envelope:?}");
@@ -77,13 +114,20 @@ struct Walk<'a> {
     settled: BTreeMap<&'a AgentPath, usize>,
     results: BTreeMap<&'a AgentPath, usize>,
     asked: BTreeMap<PermissionId, &'a AgentPath>,
+    shells: BTreeSet<(&'a AgentPath, ShellId)>,
 }
 
 impl<'a> Walk<'a> {
     /// Walks over what belongs to the agents there are now: the events since the last rewind, and
     /// `/root`, which every branch has.
     fn generation(mut self, log: &'a Log) {
-        let rewound = |e: &&Envelope| matches!(e.event, Event::World(WorldEvent::Rewound { .. }));
+        let forked = log.state.world.started.as_ref().is_some_and(|s| s.forked.is_some());
+        // The history of a fork ends where its `/root` is published.
+        let rewound = |e: &&Envelope| match &e.event {
+            Event::World(WorldEvent::Rewound { .. }) => true,
+            Event::Branch(BranchEvent::AgentPublished { path, .. }) => forked && path.is_root(),
+            _ => false,
+        };
         let from = log.log.iter().rev().find(rewound).map_or(0, |e| e.position);
         let root = log.state.branch.roster.all().next().unwrap();
         if from > 0 {
@@ -111,7 +155,7 @@ impl<'a> Walk<'a> {
                 let (_, published) = self.taken.remove(path).unwrap();
                 assert!(!published, "{path} was published");
             }
-            BranchEvent::TurnStarted { path } => {
+            BranchEvent::TurnStarted { path, .. } => {
                 assert!(self.taken[path].1);
                 let turn = TurnId(envelope.position);
                 assert!(self.turns.insert(path, turn).is_none(), "two turns of {path}");
@@ -170,7 +214,26 @@ impl<'a> Walk<'a> {
                 let open = self.calls.get_mut(&envelope.stream).unwrap();
                 assert_eq!(open.remove(0), call);
             }
-            BranchEvent::TasksWritten { .. } | BranchEvent::NoteSet { .. } => {}
+            BranchEvent::Compacted { turn, .. } => {
+                self.speaks(envelope, *turn);
+                assert!(self.calls.get(&envelope.stream).is_none_or(Vec::is_empty));
+            }
+            BranchEvent::ShellStarted { path, turn, shell, .. } => {
+                assert_eq!(self.turns.get(path), Some(turn));
+                assert!(self.shells.insert((path, *shell)), "{shell} of {path} twice");
+            }
+            BranchEvent::ShellEnded { path, shell, .. } => {
+                assert!(self.shells.remove(&(path, *shell)), "{shell} of {path} ended twice");
+            }
+            BranchEvent::FileChanged { path, turn, .. } => {
+                assert_eq!(self.turns.get(path), Some(turn));
+            }
+            BranchEvent::HookNoted { .. }
+            | BranchEvent::StopNoted { .. }
+            | BranchEvent::DriverNoted { .. }
+            | BranchEvent::Reminded { .. }
+            | BranchEvent::TasksWritten { .. }
+            | BranchEvent::NoteSet { .. } => {}
         }
     }
 
@@ -207,6 +270,23 @@ impl<'a> Walk<'a> {
     }
 }
 
+/// The last task number that was used before the session began: by the source of a fork. The task
+/// of a fork's own `/root` is the first of its own.
+fn started_with(log: &Log) -> u32 {
+    let started = log.state.world.started.as_ref().unwrap();
+    let reserved =
+        |e: &&Envelope| !matches!(e.event, Event::Branch(BranchEvent::AgentReserved { .. }));
+    let numbered = log.log.iter().take_while(reserved).find_map(|e| match &e.event {
+        Event::World(WorldEvent::TasksNumbered { last }) => Some(last.0),
+        _ => None,
+    });
+    match (numbered, started.placement) {
+        (Some(first), Placement::PrivateCopies) => first - 1,
+        (Some(last), Placement::InPlace) => last,
+        (None, _) => 0,
+    }
+}
+
 /// Numbers are given once, blockers are open tasks without circles, owners are there.
 fn tasks(log: &Log) {
     let (mut ever, mut now) = (BTreeSet::new(), BTreeSet::new());
@@ -229,8 +309,13 @@ fn tasks(log: &Log) {
             ever.insert(*task);
         }
     }
+    // A fork goes on behind the numbers of its source.
+    let began = started_with(log);
     assert!(
-        ever.iter().eq((1..=log.state.world.last_task.0).map(TaskId).collect::<Vec<_>>().iter())
+        ever.iter()
+            .copied()
+            .eq((began.saturating_add(1)..=log.state.world.last_task.0).map(TaskId)),
+        "{ever:?}"
     );
     let list = &log.state.branch.tasks;
     assert!(list.tasks.keys().eq(now.iter()));
@@ -268,6 +353,10 @@ fn delegated(log: &Log) {
     let mut left_behind = 0;
     for envelope in &log.log {
         match &envelope.event {
+            Event::World(WorldEvent::Restored { task, slot, .. }) => {
+                assert!(!gone.contains(&(*task, slot)) && !applying.contains_key(&(*task, slot)));
+                shown.remove(&(*task, slot));
+            }
             Event::World(WorldEvent::CopyReviewed { task, slot, review }) => {
                 assert!(!gone.contains(&(*task, slot)));
                 assert!(!applying.contains_key(&(*task, slot)));
@@ -313,7 +402,7 @@ fn delegated(log: &Log) {
         if left_behind == 0 && own.admitted {
             let task = &log.state.branch.tasks.tasks[&own.task];
             let agent = log.state.branch.roster.at(&own.owner).unwrap();
-            if own.task != FIRST_TASK {
+            if !own.owner.is_root() {
                 assert_eq!(task.owner, Owner::Agent(own.owner.clone()));
                 let completed = agent.turn().is_none()
                     && agent.last.as_ref().is_some_and(|l| l.outcome == Outcome::Completed);

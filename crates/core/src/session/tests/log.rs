@@ -9,17 +9,21 @@ use crate::id::{
 use crate::layout::{AbsoluteDir, Access, Placement, Root, RootIdentity};
 use crate::mail::Receipt;
 use crate::path::AgentPath;
-use crate::permission::{Deed, Mode};
+use crate::permission::{Deed, Mode, Zone};
 use crate::refusal::{Refusal, RefusalKind};
 use crate::roster::{Agent, Standing};
 use crate::session::{Command, Evolved, Outcomes, Planned, State, decide, replay};
 use crate::task::{Owner, Task, TaskChange};
+use crate::usage::Reports;
 
 /// A session as an engine holds it, with its whole log.
 #[derive(Debug, Clone, Default)]
+#[expect(clippy::struct_field_names, reason = "a log is what it is")]
 pub(super) struct Log {
     pub(super) state: State,
     pub(super) log: Vec<Envelope>,
+    /// The milliseconds that have passed.
+    pub(super) clock: i64,
 }
 
 pub(super) fn path(text: &str) -> AgentPath {
@@ -47,7 +51,12 @@ pub(super) fn directory(text: &str) -> AbsoluteDir {
 }
 
 pub(super) fn driver() -> DriverSpec {
-    DriverSpec { kind: "playbook".to_owned(), name: "book.toml".to_owned(), body: None }
+    DriverSpec {
+        kind: "playbook".to_owned(),
+        name: "book.toml".to_owned(),
+        body: None,
+        reports: Reports::Nothing,
+    }
 }
 
 pub(super) fn root(slot: &str, dir: &str) -> Root {
@@ -69,6 +78,7 @@ pub(super) fn started(capacity: u16) -> SessionStarted {
         capacity,
         mode: Mode::Ask,
         plan_ceiling: false,
+        forked: None,
     }
 }
 
@@ -77,8 +87,9 @@ pub(super) fn start(started: SessionStarted) -> Command {
         started,
         driver: driver(),
         directory: directory("/w/app"),
-        message: body("build it"),
+        message: Some(body("build it")),
         title: "Build it".to_owned(),
+        frozen: Box::default(),
     }
 }
 
@@ -115,13 +126,13 @@ impl Log {
         Ok(decision.answer)
     }
 
-    fn append(&mut self, Planned { stream, event }: Planned) {
+    pub(super) fn append(&mut self, Planned { stream, event }: Planned) {
         let position = self.state.tip + 1;
         let envelope = Envelope {
             seq: self.state.next_seq(&stream),
             stream,
             position,
-            at: Timestamp(1_700_000_000_000),
+            at: Timestamp(1_700_000_000_000 + self.clock),
             request: None,
             event,
         };
@@ -149,7 +160,7 @@ impl Log {
 
     /// What a new process has: the state read back from the log.
     pub(super) fn restarted(&self) -> Self {
-        Self { state: replay(&self.log), log: self.log.clone() }
+        Self { state: replay(&self.log), log: self.log.clone(), clock: self.clock }
     }
 
     pub(super) fn agent(&self, at: &str) -> &Agent {
@@ -173,6 +184,8 @@ impl Log {
             role: None,
             message: body("do your part"),
             directory: None,
+            driver: None,
+            frozen: Box::default(),
         }
     }
 
@@ -261,6 +274,7 @@ impl Log {
             turn: self.turn(at),
             body: body("hm"),
             calls: calls.iter().map(|c| call(c)).collect(),
+            usage: None,
         };
         self.ok(command);
     }
@@ -284,6 +298,7 @@ impl Log {
         let command = Command::Ask {
             path: path(at),
             turn: self.turn(at),
+            zones: zones(&deed),
             deed,
             subject: "run make".to_owned(),
             attended: true,
@@ -315,6 +330,16 @@ impl Log {
             })
             .collect()
     }
+}
+
+/// The zones of a deed all of whose files lie in roots.
+pub(super) fn zones(deed: &Deed) -> Vec<Zone> {
+    let files = match deed {
+        Deed::Edit(_) | Deed::Read(_) => 1,
+        Deed::Edits(paths) => paths.len(),
+        Deed::Command(_) | Deed::Foreign { .. } => 0,
+    };
+    vec![Zone::Root; files]
 }
 
 /// A new task without an owner.

@@ -83,6 +83,8 @@ fn agents_20_a_spawn_that_cannot_be_takes_nothing() {
         role: None,
         message,
         directory: Some(directory("/w/app/sub")),
+        driver: None,
+        frozen: Box::default(),
     };
     let empty = BodyRef { bytes: 0, ..body("") };
     let huge = BodyRef { bytes: u64::MAX, ..body("x") };
@@ -106,7 +108,7 @@ fn agents_20_a_spawn_that_cannot_be_takes_nothing() {
 #[test]
 fn a_start_that_cannot_be_leaves_an_empty_log() {
     let mut log = Log::default();
-    let mut bad = vec![started(0), started(65)];
+    let mut bad = vec![started(0), started(1025)];
     for roots in [
         vec![],
         vec![root("a", "/w/app"), root("A", "/v")],
@@ -154,6 +156,8 @@ fn the_same_call_again_is_the_same_agent() {
         role: None,
         message: body(message),
         directory: None,
+        driver: None,
+        frozen: Box::default(),
     };
     let first = log.ok(again("a", "x"));
     let Outcomes::Reserved { path: at, again: false, .. } = first else { panic!("{first:?}") };
@@ -221,6 +225,8 @@ fn an_id_that_had_a_conversation_is_never_given_again() {
         role: None,
         message: body("m"),
         directory: None,
+        driver: None,
+        frozen: Box::default(),
     };
     assert_eq!(log.refused(with(used.clone())), RefusalKind::AlreadyExists);
     log.ok(Command::Rewind { to: point, stable: true });

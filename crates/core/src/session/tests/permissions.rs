@@ -77,6 +77,7 @@ fn nobody_there_is_denied_at_once_with_what_helps() {
         path: path("/root/a"),
         turn,
         deed: Deed::Command("make".to_owned()),
+        zones: Vec::new(),
         subject: "run\nmake \u{1b}[2J".to_owned(),
         attended: false,
     };

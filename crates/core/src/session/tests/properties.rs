@@ -7,7 +7,7 @@ use super::log::Log;
 use super::steps::{Step, step};
 use crate::event::{Envelope, Event};
 use crate::roster::Standing;
-use crate::session::{Command, Evolved, Outcomes, State, World, decide, replay};
+use crate::session::{Command, Evolved, Outcomes, State, World, decide, replay, take};
 
 /// How many sequences each property tries, and how long they are at most.
 const CASES: u32 = 256;
@@ -128,6 +128,39 @@ proptest! {
             prop_assert_eq!(&Event::decode(&stored).unwrap(), &envelope.event);
             let text = serde_json::to_string(envelope).unwrap();
             prop_assert_eq!(&serde_json::from_str::<Envelope>(&text).unwrap(), envelope);
+        }
+    }
+
+    /// Wherever a fork may be taken, it holds what a session holds, and it is the same however it
+    /// is folded.
+    #[test]
+    fn a_fork_from_anywhere_is_a_session(
+        steps in steps(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 1..3),
+        after in prop::collection::vec(step(), 0..12),
+    ) {
+        let source = run(3, &steps);
+        for cut in cuts {
+            let at = u64::try_from(cut.index(source.log.len())).unwrap() + 1;
+            let Ok(taken) = take(&source.log, at, true) else { continue };
+            let mut child = Log::default();
+            let session = super::log::id("fork");
+            let fork = Command::Fork { session, label: None, taken: Box::new(taken) };
+            child.ok(fork);
+            let root = crate::path::AgentPath::root();
+            if child.state.branch.roster.find(&root).is_err() {
+                let admission = child.admission(&root);
+                child.ok(Command::Publish { path: root, admission });
+            }
+            check(&child);
+            prop_assert_eq!(&replay(&child.log), &child.state);
+            for step in &after {
+                let command = step.on(&child);
+                let _ = child.give(command);
+            }
+            check(&child);
+            prop_assert_eq!(&replay(&child.log), &child.state);
+            prop_assert_eq!(&fold(State::default(), &child.log), &child.state);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::log::{Log, body, call, id, path, root};
+use super::log::{Log, body, call, id, path, root, zones};
 use crate::delegated::{ApplyOutcome, PrivateCopy, Review};
 use crate::event::{BranchEvent, Event, Outcome};
 use crate::id::{ApplyId, BodyRef, PermissionId, SlotName, TaskId, TurnId};
@@ -11,6 +11,7 @@ use crate::path::AgentPath;
 use crate::permission::{Answer, Deed, Mode};
 use crate::roster::Agent;
 use crate::session::Command;
+use crate::shell::{ShellFate, ShellId};
 use crate::task::{Owner, Status, TaskChange};
 
 /// One element of a batch of tasks.
@@ -45,6 +46,17 @@ pub(super) enum Step {
     Mode { mode: u8, ceiling: Option<bool> },
     Rewind { to: u8, stable: bool },
     Recover,
+    Compact { agent: u8, cut: u8 },
+    StartShell { agent: u8 },
+    EndShell { agent: u8, fate: u8 },
+    NoteHook { agent: u8 },
+    NoteStop { agent: u8 },
+    Remind { agent: u8 },
+    Capture { task: u8, slot: u8, snapshot: u8 },
+    Restore { task: u8, slot: u8, to: u8 },
+    Rules { rules: u8 },
+    Revoke { grant: u8 },
+    Rename { label: bool },
 }
 
 fn change() -> impl Strategy<Value = Change> {
@@ -108,6 +120,18 @@ pub(super) fn step() -> impl Strategy<Value = Step> {
             .prop_map(|(mode, ceiling)| Step::Mode { mode, ceiling }),
         6 => (n(), prop::bool::weighted(0.9)).prop_map(|(to, stable)| Step::Rewind { to, stable }),
         1 => Just(Step::Recover),
+        4 => (n(), n()).prop_map(|(agent, cut)| Step::Compact { agent, cut }),
+        4 => n().prop_map(|agent| Step::StartShell { agent }),
+        5 => (n(), 0..4_u8).prop_map(|(agent, fate)| Step::EndShell { agent, fate }),
+        3 => n().prop_map(|agent| Step::NoteHook { agent }),
+        2 => n().prop_map(|agent| Step::NoteStop { agent }),
+        1 => n().prop_map(|agent| Step::Remind { agent }),
+        2 => (n(), n(), 0..3_u8)
+            .prop_map(|(task, slot, snapshot)| Step::Capture { task, slot, snapshot }),
+        2 => (n(), n(), 0..3_u8).prop_map(|(task, slot, to)| Step::Restore { task, slot, to }),
+        1 => (0..3_u8).prop_map(|rules| Step::Rules { rules }),
+        1 => n().prop_map(|grant| Step::Revoke { grant }),
+        1 => any::<bool>().prop_map(|label| Step::Rename { label }),
     ]
 }
 
@@ -153,6 +177,21 @@ fn copy(log: &Log, task: u8, slot: u8, applying: bool) -> Option<(TaskId, SlotNa
         .filter(|(_, _, copy)| !applying || copy.applying.is_some())
         .collect();
     pick(&all, task.wrapping_add(slot))
+}
+
+/// An end of a shell that lives; where there is none, of one that does not.
+fn end_shell(log: &Log, number: u8, fate: u8) -> Command {
+    let live: Vec<(AgentPath, ShellId)> = log
+        .state
+        .branch
+        .roster
+        .all()
+        .flat_map(|agent| agent.shells.keys().map(|shell| (agent.path.clone(), *shell)))
+        .collect();
+    let (path, shell) = pick(&live, number).unwrap_or_else(|| (any_path(log, number), ShellId(1)));
+    let fate = [ShellFate::Exited(0), ShellFate::Signalled(9), ShellFate::Stopped, ShellFate::Lost]
+        [usize::from(fate)];
+    Command::EndShell { path, shell, fate, report: text(false, log) }
 }
 
 /// What happens where nothing is there for a step: the person wakes somebody.
@@ -220,6 +259,8 @@ impl Step {
                     role: None,
                     message: text(empty, log),
                     directory: None,
+                    driver: None,
+                    frozen: Box::default(),
                 }
             }
             Self::Propose { caller, name, call: number, roots, blocked_by } => {
@@ -247,6 +288,8 @@ impl Step {
                         .map(|n| TaskId(u32::from(n) % (log.state.world.last_task.0 + 2)))
                         .into_iter()
                         .collect(),
+                    driver: None,
+                    frozen: Box::default(),
                 }
             }
             Self::Review { task, slot, snapshot, stale } => match copy(log, task, slot, false) {
@@ -354,6 +397,52 @@ impl Step {
                 Command::Rewind { to, stable }
             }
             Self::Recover => super::recovery::recover(),
+            Self::Compact { agent, .. } | Self::StartShell { agent } | Self::Remind { agent } => {
+                self.in_turn(log).unwrap_or_else(|| wake(log, agent))
+            }
+            Self::EndShell { agent, fate } => end_shell(log, agent, fate),
+            Self::NoteHook { agent } => {
+                Command::NoteHook { path: any_path(log, agent), context: text(false, log) }
+            }
+            Self::NoteStop { agent } => {
+                let path = any_path(log, agent);
+                let last = log.state.branch.roster.at(&path).and_then(|a| a.last.as_ref());
+                Command::NoteStop { turn: last.map_or(TurnId(1), |last| last.turn), path }
+            }
+            Self::Capture { task, slot, snapshot } => match copy(log, task, slot, false) {
+                Some((task, slot, _)) => Command::Capture {
+                    turn: log.agent("/root").turn().unwrap_or(TurnId(1)),
+                    task,
+                    slot,
+                    snapshot: body(&format!("held {snapshot}")).digest,
+                },
+                None => wake(log, task),
+            },
+            Self::Restore { task, slot, to } => match copy(log, task, slot, false) {
+                Some((task, slot, _)) => Command::Restore {
+                    task,
+                    slot,
+                    from: body(&format!("held {}", log.log.len())).digest,
+                    to: body(&format!("held {to}")).digest,
+                },
+                None => wake(log, task),
+            },
+            Self::Rules { rules } => {
+                let deny = ["command:make", "edit:**"].into_iter().take(usize::from(rules));
+                let rule = |text| {
+                    let pattern = crate::rule::Pattern::parse(text).unwrap();
+                    crate::rule::Rule { effect: crate::rule::Effect::Deny, pattern }
+                };
+                let bucket = crate::rule::Bucket::Session;
+                Command::SetRules { bucket, rules: deny.map(rule).collect() }
+            }
+            Self::Revoke { grant } => {
+                let known = pick(&log.state.world.grants, grant);
+                Command::Revoke { grant: known.unwrap_or(Deed::Command("make 9".to_owned())) }
+            }
+            Self::Rename { label } => Command::Rename {
+                label: label.then(|| crate::id::Label::parse("nightly").unwrap()),
+            },
         }
     }
 
@@ -368,7 +457,7 @@ impl Step {
             Self::Say { agent, stale, calls } => {
                 let (path, turn, _) = in_turn(log, agent, stale)?;
                 let calls = (0..calls).map(|n| call(&format!("c{n}"))).collect();
-                Command::Say { path, turn, body, calls }
+                Command::Say { path, turn, body, calls, usage: None }
             }
             Self::Answer { agent, stale, call: number } => {
                 let calling = |n: &u8| {
@@ -397,7 +486,21 @@ impl Step {
                 } else {
                     Deed::Edit(format!("file {deed}"))
                 };
-                Command::Ask { path, turn, deed, subject: "do it".to_owned(), attended }
+                let zones = zones(&deed);
+                Command::Ask { path, turn, deed, zones, subject: "do it".to_owned(), attended }
+            }
+            Self::Compact { agent, cut } => {
+                let (path, turn, known) = in_turn(log, agent, false)?;
+                let through = pick(known.cuts.allowed(), cut).unwrap_or(u64::from(cut));
+                Command::Compact { path, turn, through, summary: body }
+            }
+            Self::StartShell { agent } => {
+                let (path, turn, _) = in_turn(log, agent, false)?;
+                Command::StartShell { path, turn, command: "make".to_owned() }
+            }
+            Self::Remind { .. } => {
+                let turn = log.state.branch.roster.at(&AgentPath::root())?.turn()?;
+                Command::Remind { turn, text: body }
             }
             _ => return None,
         })

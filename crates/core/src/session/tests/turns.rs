@@ -69,12 +69,13 @@ fn a_turn_that_ended_takes_nothing_more() {
     let at = || path("/root/a");
     for late in [
         Command::Deliver { path: at(), turn },
-        Command::Say { path: at(), turn, body: body("x"), calls: Vec::new() },
+        Command::Say { path: at(), turn, body: body("x"), calls: Vec::new(), usage: None },
         Command::Answer { path: at(), turn, call: super::log::call("c"), body: body("x") },
         Command::Ask {
             path: at(),
             turn,
             deed: crate::permission::Deed::Command("make".to_owned()),
+            zones: Vec::new(),
             subject: "run make".to_owned(),
             attended: true,
         },

@@ -21,8 +21,8 @@ impl Actor {
         match ask {
             Ask::Conversation { answer } => self.tell_conversation(&path, answer),
             Ask::Boundary { answer } => self.boundary(path, turn, answer, work),
-            Ask::Say { reply, calls, answer } => {
-                work.push(record::say(path, turn, reply, calls, answer));
+            Ask::Say { reply, calls, usage, answer } => {
+                work.push(record::say(path, turn, reply, calls, usage, answer));
             }
             Ask::Answer { call, result, answer } => {
                 work.push(self.answer(path, turn, call, result, answer));

@@ -38,7 +38,9 @@ impl Actor {
                 Ok(_) => drop(answer.send(Ok(Answer::Denied))),
                 Err(refusal) => drop(answer.send(Err(refusal))),
             });
-        work.push(Work::new(Command::Ask { path, turn, deed, subject, attended }, then));
+        // The tools have refused what lies outside the turn's roots.
+        let zones = vec![stead_core::permission::Zone::Root];
+        work.push(Work::new(Command::Ask { path, turn, deed, zones, subject, attended }, then));
     }
 
     /// The last client that could answer has gone: open requests fail at once, unless they were

@@ -6,6 +6,7 @@ use stead_agent::Answering;
 use stead_core::id::{CallId, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::session::Command;
+use stead_core::usage::Usage;
 use stead_store::Body;
 
 use crate::session::actor::Actor;
@@ -18,10 +19,11 @@ pub(super) fn say(
     turn: TurnId,
     reply: Vec<u8>,
     calls: Vec<CallId>,
+    usage: Option<Usage>,
     answer: Answering<()>,
 ) -> Work {
     let body = Body::new(reply);
-    let command = Command::Say { path, turn, body: body.reference(), calls };
+    let command = Command::Say { path, turn, body: body.reference(), calls, usage };
     recorded(turn, command, answer).with(body)
 }
 

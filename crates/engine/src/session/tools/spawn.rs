@@ -95,6 +95,8 @@ impl Called {
             role,
             message: reference,
             directory,
+            driver: None,
+            frozen: Box::default(),
         };
         let then =
             Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {

@@ -3,10 +3,11 @@
 use insta::assert_snapshot;
 use serde_json::json;
 use stead_core::event::MailKind;
+use stead_core::usage::Usage;
 
 use super::stage::Stage;
 use crate::ModelError;
-use crate::message::{Message, Usage};
+use crate::message::Message;
 
 #[test]
 fn the_first_agent_and_the_first_turn_that_fit_are_played() {

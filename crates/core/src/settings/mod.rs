@@ -1,8 +1,23 @@
 //! `config.toml`: what a person sets once for all sessions.
 
+mod agents;
+mod entries;
+mod hooks;
+mod sessions;
+
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
 
 use crate::bound::Bound;
+use crate::id::RoleName;
+use crate::profile::Role;
+use crate::rule::RuleTable;
+
+pub use agents::{AgentKind, AgentProgram, AgentSettings, ModelSettings, VariableName};
+pub use entries::{Identity, SessionEntry};
+pub use hooks::{HookSettings, Hooks};
+pub use sessions::Sessions;
 
 /// The settings. Every key has a default; an unknown key is an error that names the nearest.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -10,6 +25,18 @@ use crate::bound::Bound;
 pub struct Settings {
     /// `[sessions]`
     pub sessions: Sessions,
+    /// `[[session]]`
+    pub session: Vec<SessionEntry>,
+    /// `[agents.NAME]`: programs that run agents' turns.
+    pub agents: BTreeMap<String, AgentSettings>,
+    /// `[models.NAME]`: models that stead's own loop asks.
+    pub models: BTreeMap<String, ModelSettings>,
+    /// `[roles.NAME]`
+    pub roles: BTreeMap<RoleName, Role>,
+    /// `[permissions]`: rules of the global bucket.
+    pub permissions: RuleTable,
+    /// `[hooks]`
+    pub hooks: Hooks,
     /// `[runs]`
     pub runs: Runs,
 }
@@ -32,20 +59,6 @@ impl Runs {
     }
 }
 
-/// `[sessions]`
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Sessions {
-    /// How many agents besides `/root` may be active at once: 1 to 64.
-    pub capacity: u16,
-}
-
-impl Default for Sessions {
-    fn default() -> Self {
-        Self { capacity: 8 }
-    }
-}
-
 /// Settings that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SettingsError {
@@ -62,10 +75,13 @@ pub enum SettingsError {
         /// What is allowed.
         bounds: &'static str,
     },
+    /// Tables contradict each other or themselves. The message names them.
+    #[error("{0}")]
+    Contradiction(String),
 }
 
 impl Settings {
-    /// Reads the text of a settings file.
+    /// Reads the text of a settings file. Everything is judged here, before anything starts.
     pub fn parse(text: &str) -> Result<Self, SettingsError> {
         let settings: Self = toml::from_str(text).map_err(|e| {
             let mut message = e.to_string().trim_end().to_owned();
@@ -75,13 +91,11 @@ impl Settings {
             }
             SettingsError::Unreadable(message)
         })?;
-        let capacity = settings.sessions.capacity;
-        if !(1..=64).contains(&capacity) {
-            return Err(SettingsError::OutOfBounds {
-                key: "sessions.capacity",
-                value: u64::from(capacity),
-                bounds: "1 to 64",
-            });
+        settings.sessions.check()?;
+        settings.hooks.check()?;
+        entries::check(&settings.session)?;
+        for (name, agent) in &settings.agents {
+            agent.check(name)?;
         }
         Ok(settings)
     }
@@ -95,17 +109,4 @@ fn nearest_key(message: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_unknown_key_names_the_nearest() {
-        let error = Settings::parse("[sessions]\ncapasity = 3\n").unwrap_err().to_string();
-        assert!(error.contains("line 2") && error.ends_with("capacity"), "{error}");
-        assert!(Settings::parse("[sessions]\ncapacity = 0\n").is_err());
-        let runs = Settings::parse("[runs]\nbound = 5\nreserved = 1\n").unwrap().runs;
-        assert_eq!(runs.on(64), Bound { runs: 5, reserved: 1 });
-        assert_eq!(Runs::default().on(64), Bound { runs: 16, reserved: 0 });
-        assert_eq!(Settings::parse("").unwrap().sessions.capacity, 8);
-    }
-}
+mod tests;
