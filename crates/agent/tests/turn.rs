@@ -14,7 +14,8 @@ use stead_core::event::{CallFate, Outcome};
 use stead_core::id::{CallId, TurnId};
 use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
-use stead_model::{Message, Model, ModelError, Reply, Request, Usage};
+use stead_core::usage::Usage;
+use stead_model::{Message, Model, ModelError, Reply, Request};
 
 const YIELD: Duration = Duration::from_secs(10);
 
