@@ -31,6 +31,9 @@ pub struct Review {
     /// What else differs and is never applied: below ignored paths and in nested repositories, by
     /// the topmost folder, with the number of files.
     pub beside: Vec<(RelPath, u64)>,
+    /// Of these, the folders that became repositories of their own in the copy: what the original
+    /// has there stays as it is.
+    pub repositories: Vec<RelPath>,
     /// How many commits were made in the copy; none when that is not known. An apply brings files,
     /// `stead submit` brings commits.
     pub commits: Option<u64>,
@@ -84,6 +87,7 @@ impl Review {
             checkout,
             changes,
             beside: snapshot.beside.clone(),
+            repositories: snapshot.repositories.clone(),
             commits: snapshot.commits,
         })
     }

@@ -31,6 +31,7 @@ pub(crate) fn review(
         diff,
         cut,
         beside: review.beside.iter().map(|(path, files)| (path.to_string(), *files)).collect(),
+        repositories: review.repositories.iter().map(ToString::to_string).collect(),
         commits: review.commits,
     }
 }

@@ -220,7 +220,7 @@ impl World {
                 self.home.blobs().put(&body).unwrap();
             }
         }
-        Snapshot { digest: manifest.digest(), manifest, beside: Vec::new(), commits: None }
+        Snapshot { digest: manifest.digest(), manifest, beside: Vec::new(), repositories: Vec::new(), commits: None }
     }
 
     pub(crate) fn review(&self, snapshot: &Snapshot) -> Review {

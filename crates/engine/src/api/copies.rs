@@ -105,6 +105,10 @@ pub struct ReviewResponse {
     pub cut: bool,
     /// What else differs and is never applied: topmost folder and number of files.
     pub beside: Vec<(String, u64)>,
+    /// Of these, the folders that became repositories of their own in the copy: what the original
+    /// has there stays as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<String>,
     /// How many commits were made in the copy; none where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits: Option<u64>,

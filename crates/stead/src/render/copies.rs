@@ -71,8 +71,13 @@ pub(crate) fn review(review: &ReviewResponse) -> String {
     }
     for (folder, files) in &review.beside {
         let files = counted(usize::try_from(*files).unwrap_or(usize::MAX), "file", "files");
+        let became = if review.repositories.contains(folder) {
+            ", which became a repository; what you have there stays as it is"
+        } else {
+            ""
+        };
         text.push_str(&format!(
-            "not reviewed and never applied: {files} changed in {}\n",
+            "not reviewed and never applied: {files} changed in {}{became}\n",
             clean::line(folder)
         ));
     }
