@@ -56,6 +56,9 @@ pub struct PrivateCopy {
     pub applying: Option<ApplyId>,
     /// The last apply that ended: which snapshot, and how.
     pub ended: Option<(Digest, ApplyOutcome)>,
+    /// The last apply that ended as applied, whatever was tried after it: what recovery has to know
+    /// of it, because what people were told was applied is never led back (`spec/copies.md` 2.8).
+    pub applied: Option<ApplyId>,
     /// Whether it was moved to the trash.
     pub discarded: bool,
 }
@@ -236,12 +239,13 @@ pub(crate) fn evolve(
                 copy.applying = Some(ApplyId(position));
             }
         }
-        WorldEvent::ApplyEnded { task, slot, snapshot, outcome, .. } => {
+        WorldEvent::ApplyEnded { task, slot, apply, snapshot, outcome } => {
             if let Some(copy) = copy_mut(tasks, *task, slot) {
                 copy.applying = None;
                 copy.ended = Some((*snapshot, outcome.clone()));
                 if let ApplyOutcome::Applied { base, .. } = outcome {
                     copy.base = *base;
+                    copy.applied = Some(*apply);
                 }
             }
         }
@@ -274,6 +278,7 @@ impl PrivateCopy {
             reviewed: None,
             applying: None,
             ended: None,
+            applied: None,
             discarded: false,
         }
     }

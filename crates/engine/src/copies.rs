@@ -20,6 +20,7 @@ use stead_place::Which;
 use crate::api::{
     ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, ReviewParams, ReviewResponse,
 };
+use crate::applies::finish_recorded;
 use crate::engine::Engine;
 use crate::session::{Handle, Shared, now};
 use crate::shown;
@@ -301,6 +302,9 @@ impl Facts {
         .map_err(unreadable)?;
         // Before anything is written: afterwards nothing may fail but the record.
         let next = base.after(&snapshot).and_then(|next| next.save(home)).map_err(unreadable)?;
+        if let Some(found) = layout.slot(&self.slot) {
+            finish_recorded(&self.shared.home, home, &found.root)?;
+        }
         let request = ApplyRequest {
             home,
             git: &git,
