@@ -221,16 +221,20 @@ impl Planner<'_> {
         Ok(same.into_iter().map(|path| Conflict { path, clash: Clash::SameName }).collect())
     }
 
-    /// Gives every path the place beside it: in the nearest folder above that is there before,
-    /// after and all the while.
+    /// Gives every path the place beside it: in the nearest folder above that is there and open
+    /// before, after and all the while.
     fn place(
         &self,
         ready: Vec<(&Change, Option<Here>, Indexed)>,
     ) -> Result<Vec<Planned>, ApplyRefused> {
         let is_folder = |state: &Option<State>| state.as_ref().is_some_and(State::is_folder);
+        let is_closed = |state: &Option<State>| state.as_ref().is_some_and(State::is_closed);
         let passing: HashSet<RelPath> = ready
             .iter()
-            .filter(|(change, ..)| is_folder(&change.before) != is_folder(&change.after))
+            .filter(|(change, ..)| {
+                let (before, after) = (&change.before, &change.after);
+                is_folder(before) != is_folder(after) || is_closed(before) || is_closed(after)
+            })
             .map(|(change, ..)| change.path.clone())
             .collect();
         let mut planned = Vec::with_capacity(ready.len());
@@ -317,11 +321,13 @@ impl Planner<'_> {
     fn allowed(&self, plan: &Plan) -> Result<(), ApplyRefused> {
         let mut needed = 0_u64;
         let mut folders: HashSet<RelPath> = HashSet::new();
-        let new_folder = |path: &RelPath| {
-            plan.planned.binary_search_by(|planned| planned.step.path.cmp(path)).is_ok_and(|at| {
-                plan.planned
-                    .get(at)
-                    .is_some_and(|planned| !planned.step.old.as_ref().is_some_and(State::is_folder))
+        // A new folder is open, and a closed one that the apply changes is opened for it.
+        let comes_open = |path: &RelPath| {
+            let at = plan.planned.binary_search_by(|planned| planned.step.path.cmp(path));
+            let found = at.ok().and_then(|at| plan.planned.get(at));
+            found.is_some_and(|planned| match &planned.step.old {
+                Some(old) if old.is_folder() => old.is_closed() && is_own(planned.seen.as_ref()),
+                _ => true,
             })
         };
         for planned in &plan.planned {
@@ -337,7 +343,7 @@ impl Planner<'_> {
                 continue;
             }
             folders.extend(planned.staged.beside().parent());
-            folders.extend(step.path.parent().filter(|parent| !new_folder(parent)));
+            folders.extend(step.path.parent().filter(|parent| !comes_open(parent)));
         }
         let mut folders: Vec<RelPath> = folders.into_iter().collect();
         folders.sort();
@@ -354,6 +360,12 @@ impl Planner<'_> {
         }
         Ok(())
     }
+}
+
+/// Whether its permission bits may be changed.
+fn is_own(seen: Option<&Stat>) -> bool {
+    let me = rustix::process::geteuid();
+    me.is_root() || seen.is_some_and(|stat| stat.uid == me.as_raw())
 }
 
 /// Whether the base has a file or link where a folder on the way is to be.

@@ -16,7 +16,7 @@ use super::settle::{Way, settle};
 use super::stage::stage;
 use super::swap::{is_astray, is_in_use, swap};
 use crate::Home;
-use crate::changes::State;
+use crate::changes::{OPEN, State};
 use crate::journal::{Header, Journal, JournalError, Rescue};
 
 /// Why an apply that was begun was not ended.
@@ -169,6 +169,9 @@ impl Apply {
     /// Every rename; what comes out must be what was to be replaced.
     fn rename(&self, exchanges: &mut bool) -> Result<(), Cause> {
         let planned = &self.plan.planned;
+        for one in planned {
+            self.open_up(one).map_err(|error| astray(one, error))?;
+        }
         for one in planned.iter().rev() {
             self.take_away(one).map_err(|error| astray(one, error))?;
         }
@@ -177,6 +180,19 @@ impl Apply {
         }
         for one in planned.iter().rev() {
             self.close(one)?;
+        }
+        Ok(())
+    }
+
+    /// Lets itself into a closed folder whose own change is part of the apply. Whatever happens
+    /// then, its permission bits are set last, by [`Apply::close`] or by recovery.
+    fn open_up(&self, one: &Planned) -> Result<(), Cause> {
+        if let Some(state) = one.step.old.as_ref().filter(|old| old.is_closed())
+            && let Some(mode) = state.mode()
+        {
+            step::pass("copies.mode", Moment::Before);
+            self.destination.root.set_mode(one.staged.target(), mode | OPEN)?;
+            step::pass("copies.mode", Moment::After);
         }
         Ok(())
     }
@@ -199,7 +215,7 @@ impl Apply {
         match (&step.old, &step.new) {
             (Some(State::Folder { .. }), Some(State::Folder { .. })) | (_, None) => {}
             (_, Some(State::Folder { mode })) => {
-                root.make_folder(one.staged.target(), mode | 0o700)?;
+                root.make_folder(one.staged.target(), mode | OPEN)?;
             }
             (Some(old), Some(_)) if old.is_leaf() && step.is_staged() => {
                 swap(root, &one.staged, exchanges)?;
@@ -231,7 +247,7 @@ impl Apply {
     fn close(&self, one: &Planned) -> Result<(), Cause> {
         let root = &self.destination.root;
         let Some(State::Folder { mode }) = &one.step.new else { return Ok(()) };
-        if !one.step.old.as_ref().is_some_and(State::is_folder) && mode & 0o700 == 0o700 {
+        if !one.step.old.as_ref().is_some_and(State::is_folder) && mode & OPEN == OPEN {
             return Ok(());
         }
         step::pass("copies.mode", Moment::Before);
