@@ -5,7 +5,7 @@ use stead_core::step::{self, Moment};
 use stead_files::{Holder, Lock, LockError, RootFolder, TreeError, holder};
 
 use crate::Home;
-use crate::apply::{ApplyRefused, IndexLock, Way, open_admitted, rescue_folder, settle};
+use crate::apply::{ApplyRefused, IndexLock, Reserve, Way, open_admitted, rescue_folder, settle};
 use crate::journal::{Finished, Journal, JournalError, Rescue, lock_of};
 
 /// What the log says of the apply.
@@ -62,6 +62,8 @@ pub fn recover(
         return Err(RecoverError::Busy(holder(&path)?));
     };
     let Some(mut journal) = Journal::read(home, root)? else { return Ok(None) };
+    // What a killed apply held of the disk is what finishing it may need.
+    let _ = Reserve::release(home, root);
     if let Some(finished) = &journal.header.finished {
         return Ok(Some(finished.clone()));
     }

@@ -12,6 +12,7 @@ use super::entries::{Entries, Indexed};
 use super::look::{Extended, Here, extended, observe, system};
 use super::names::{folds_names, names_in, same_names};
 use super::refused::ApplyRefused;
+use super::room::needed;
 use super::swap::is_there;
 use crate::changes::{Change, State};
 use crate::journal::Step;
@@ -319,7 +320,6 @@ impl Planner<'_> {
     /// Whether the place has room and lets names be changed (P12): told by the system's error
     /// numbers, and without writing.
     fn allowed(&self, plan: &Plan) -> Result<(), ApplyRefused> {
-        let mut needed = 0_u64;
         let mut folders: HashSet<RelPath> = HashSet::new();
         // A new folder is open, and a closed one that the apply changes is opened for it.
         let comes_open = |path: &RelPath| {
@@ -333,7 +333,6 @@ impl Planner<'_> {
         for planned in &plan.planned {
             let step = &planned.step;
             if let (true, Some(State::File { size, digest, .. })) = (step.is_staged(), &step.new) {
-                needed = needed.saturating_add(*size);
                 let blob = self.home.blobs().path(digest);
                 if !blob.metadata().is_ok_and(|found| found.len() == *size) {
                     return Err(ApplyRefused::Missing(*digest));
@@ -353,7 +352,7 @@ impl Planner<'_> {
                 |errno| ApplyRefused::Place(system("write in", self.root, &folder, errno)),
             )?;
         }
-        let space = Space::of(self.root.path())?;
+        let (needed, space) = (needed(&plan.planned), Space::of(self.root.path())?);
         if needed > 0 && space.free < needed.saturating_add(SPARE) {
             let path = self.root.path().to_owned();
             return Err(ApplyRefused::NoSpace { path, needed, free: space.free });

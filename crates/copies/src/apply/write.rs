@@ -12,6 +12,7 @@ use super::check::Apply;
 use super::index_lock::IndexLock;
 use super::look::{is_untouched, observe};
 use super::plan::Planned;
+use super::room::Reserve;
 use super::settle::{Way, settle};
 use super::stage::stage;
 use super::swap::{is_astray, is_in_use, swap};
@@ -126,12 +127,22 @@ impl Apply {
         }
         let steps = self.plan.planned.iter().map(|planned| planned.step.clone()).collect();
         let journal = Journal::new(self.header.clone(), steps);
+        // Whatever becomes of the disk while it is written, how it ended can be recorded.
+        let reserve = match Reserve::hold(&self.home, &journal.header.root) {
+            Ok(reserve) => reserve,
+            Err(error) => {
+                let (cause, rescue) = (error.into(), Rescue::default());
+                return Outcome::RolledBack { cause, rescue };
+            }
+        };
         if let Err(error) = journal.write(&self.home) {
             // It may be there nevertheless, and then names things that are not.
             let _ = Journal::remove(&self.home, &journal.header.root);
             return Outcome::RolledBack { cause: error.into(), rescue: Rescue::default() };
         }
-        match self.bring() {
+        let brought = self.bring();
+        drop(reserve);
+        match brought {
             Ok(()) => {
                 let (apply, journal) = (Box::new(self), Some(journal));
                 Outcome::Written(Written { apply, journal })

@@ -295,6 +295,8 @@ impl World {
         assert!(!self.root.join(".git/index.lock").exists());
         let left = stead_copies::leftovers(&self.home).unwrap();
         assert!(left.is_empty(), "{left:?}");
+        let reserve = self.home.applies().join(format!("{}.reserve", self.root_id.as_str()));
+        assert!(!reserve.exists(), "room is still held");
     }
 }
 

@@ -292,6 +292,19 @@ fn writes_to_small_and_closed_disks() {
     write(&world.root, &filler, vec![1_u8; 12 << 20]);
     let refused = world.check(&snapshot, &review).unwrap_err();
     assert!(matches!(refused, ApplyRefused::NoSpace { .. }) && refused.is_place(), "{refused}");
+    // Many small files take whole blocks.
+    fs::remove_file(&filler).unwrap();
+    for number in 0..300 {
+        write(&world.copy, format!("small/{number}"), number.to_string());
+    }
+    let many = world.freeze();
+    let many_review = world.review(&many);
+    write(&world.root, &filler, vec![1_u8; 1 << 20]);
+    let free = stead_files::Space::of(&world.root).unwrap().free;
+    fs::write(&filler, vec![1_u8; usize::try_from(free + (1 << 20) - (6800 << 10)).unwrap()]).unwrap();
+    let refused = world.check(&many, &many_review).unwrap_err();
+    assert!(matches!(refused, ApplyRefused::NoSpace { .. }), "{refused}");
+    fs::remove_dir_all(world.copy.join("small")).unwrap();
     // Full only once it writes.
     fs::remove_file(&filler).unwrap();
     let apply = world.check(&snapshot, &review).unwrap();
