@@ -47,10 +47,10 @@ pub use found::{
 };
 pub use freeze::freeze;
 pub use home::Home;
-pub use journal::{Finished, Header, JournalError, Leftover, Rescue, leftovers};
+pub use journal::{Finished, Header, JournalError, Leftover, Rescue, kept_journal, leftovers};
 pub use layout::{Checkout, Layout, RootKind, Slot, checked_out};
 pub use note::{Note, NoteKind};
-pub use recover::{Recorded, RecoverError, forget, recover};
+pub use recover::{Recorded, RecoverError, forget, give_up, recover};
 pub use refusal::{MakeError, Obstruction, Refused};
 pub use review::{Review, ReviewError};
 pub use rules::Rules;

@@ -3,9 +3,12 @@
 //! Without an engine the outcome is not appended: it is left in the journal, and the next engine
 //! records it (architecture, *Recovery*).
 
-use stead_copies::{Finished, Header, Leftover, Recorded, forget, leftovers, recover};
+use stead_copies::{
+    Finished, Header, Leftover, Recorded, RecoverError, forget, give_up, kept_journal, leftovers,
+    recover,
+};
 use stead_core::delegated::ApplyOutcome;
-use stead_core::id::{ApplyId, RootId};
+use stead_core::id::{ApplyId, RootId, SessionId, SlotName, TaskId};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{State, replay};
 use stead_store::Store;
@@ -48,12 +51,44 @@ pub fn finish_applies(home: &Home) -> Result<Vec<CutShort>, Refusal> {
         let finished = match recover(&copies, &root, recorded(&state, &header)) {
             Ok(Some(finished)) => Ok(finished),
             // Somebody is at it, or was quicker.
-            Ok(None) | Err(stead_copies::RecoverError::Busy(_)) => continue,
-            Err(error) => Err(error.to_string()),
+            Ok(None) | Err(RecoverError::Busy(_)) => continue,
+            Err(error) => Err(unfinished(&error, &header)),
         };
         told.push(CutShort { root: root.to_string(), header: Some(header), finished });
     }
     Ok(told)
+}
+
+/// Why a journal was not finished, and what a person can do where nothing but they can.
+fn unfinished(error: &RecoverError, header: &Header) -> String {
+    let Header { task, slot, session, .. } = header;
+    match error {
+        RecoverError::Destination(_) => format!(
+            "{error}; put the folder back, or give the apply up: `stead task discard {task} {slot} \
+             --session {session}`"
+        ),
+        _ => error.to_string(),
+    }
+}
+
+/// Gives up what is left of an apply whose copy was given up, where its root is gone.
+pub(crate) fn give_up_of(
+    copies: &stead_copies::Home,
+    session: &SessionId,
+    task: TaskId,
+    slot: &SlotName,
+) -> Result<(), Refusal> {
+    for Leftover { root, header, .. } in leftovers(copies).map_err(|e| unreadable(&e))? {
+        let is_its = |header: &Header| {
+            (&header.session, header.task, &header.slot) == (session, task, slot)
+        };
+        if header.as_ref().is_ok_and(is_its)
+            && let Some(kept) = give_up(copies, &root).map_err(|e| unreadable(&e))?
+        {
+            tracing::warn!(%session, %task, %slot, kept = %kept.display(), "an apply is given up");
+        }
+    }
+    Ok(())
 }
 
 fn state_of(home: &Home, header: &Header) -> Result<State, Refusal> {
@@ -110,8 +145,9 @@ pub(crate) fn finish_of(
             continue;
         }
         let journal = path.display().to_string();
+        let kept = kept_journal(copies, &header).display().to_string();
         let outcome = match recover(copies, &root, recorded(state, &header)) {
-            Ok(Some(finished)) => shown::finished(&finished, &journal),
+            Ok(Some(finished)) => shown::finished(&finished, &kept),
             Ok(None) => continue,
             Err(error) => {
                 Some(ApplyOutcome::RecoveryNeeded { cause: error.to_string(), rescue: journal })
@@ -140,7 +176,7 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use stead_core::delegated::{Delegated, PrivateCopy};
-    use stead_core::id::{Digest, SessionId, SlotName, TaskId};
+    use stead_core::id::Digest;
     use stead_core::layout::{AbsoluteDir, RootIdentity};
     use stead_core::path::AgentPath;
 

@@ -20,7 +20,7 @@ use stead_place::Which;
 use crate::api::{
     ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, ReviewParams, ReviewResponse,
 };
-use crate::applies::finish_recorded;
+use crate::applies::{finish_recorded, give_up_of};
 use crate::engine::Engine;
 use crate::session::{Handle, Shared, now};
 use crate::shown;
@@ -115,8 +115,8 @@ pub(crate) fn to_trash(
         tracing::warn!(%session, %task, %slot, %error, "a discarded copy holds its place still");
     }
     stead_copies::discard(&shared.copies, session, task, Some(slot), now())
-        .map(|_| ())
-        .map_err(|e| Refusal::new(RefusalKind::Storage, e.to_string()))
+        .map_err(|e| Refusal::new(RefusalKind::Storage, e.to_string()))?;
+    give_up_of(&shared.copies, session, task, slot)
 }
 
 /// Why a copy that was applied holds more than what was; nothing is recorded.

@@ -59,8 +59,8 @@ pub(crate) fn rolled_back(cause: &str, rescue: &Rescue) -> ApplyOutcome {
     ApplyOutcome::RolledBack { cause: cause.to_owned(), rescue }
 }
 
-/// How a journal that an engine left was finished.
-pub(crate) fn finished(finished: &Finished, journal: &str) -> Option<ApplyOutcome> {
+/// How a journal that an engine left was finished; `kept` is where it will be kept.
+pub(crate) fn finished(finished: &Finished, kept: &str) -> Option<ApplyOutcome> {
     const CAUSE: &str = "the engine ended while it was written";
     match finished {
         Finished::Back => Some(ApplyOutcome::RolledBack { cause: CAUSE.to_owned(), rescue: None }),
@@ -71,7 +71,7 @@ pub(crate) fn finished(finished: &Finished, journal: &str) -> Option<ApplyOutcom
             let folder = rescue.folder.as_ref().map(|f| f.as_path().display().to_string());
             Some(ApplyOutcome::RecoveryNeeded {
                 cause: format!("{CAUSE}; left as they were found: {}", paths.join(", ")),
-                rescue: folder.unwrap_or_else(|| journal.to_owned()),
+                rescue: folder.unwrap_or_else(|| kept.to_owned()),
             })
         }
     }

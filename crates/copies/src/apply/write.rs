@@ -367,7 +367,7 @@ fn clear_beside(apply: &Apply, rescue: &std::path::Path) -> Result<Rescue, Cause
 
 /// Where files are kept that are the person's and have no path.
 pub(crate) fn rescue_folder(home: &Home, header: &Header) -> PathBuf {
-    home.applies().join("rescue").join(header.apply.as_str())
+    home.rescued().join(header.apply.as_str())
 }
 
 fn hold(lock: Option<&IndexLock>) -> Result<(), Cause> {

@@ -87,9 +87,14 @@ impl Actor {
             .collect();
         let moved = tokio::task::spawn_blocking(move || {
             for (task, slot) in gone {
-                if shared.copies.copy(&session, task, &slot).symlink_metadata().is_ok()
-                    && let Err(refusal) = to_trash(&shared, &session, task, &slot)
-                {
+                let is_there =
+                    shared.copies.copy(&session, task, &slot).symlink_metadata().is_ok();
+                let done = if is_there {
+                    to_trash(&shared, &session, task, &slot)
+                } else {
+                    applies::give_up_of(&shared.copies, &session, task, &slot)
+                };
+                if let Err(refusal) = done {
                     tracing::warn!(%session, %task, %slot, why = %refusal.line, "not discarded yet");
                 }
             }
