@@ -3,17 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use stead_copies::{Apply, ApplyRefused, Finished, Recorded, forget, recover};
+use stead_testkit::as_a_plain_user;
 
 use crate::kit::{World, chmod, content, root_id, text, write, written};
-
-/// Takes from this thread what lets an administrator pass over permission bits.
-pub(crate) fn as_a_plain_user() {
-    let mut sets = capabilities(None).unwrap();
-    sets.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
-    set_capabilities(None, sets).unwrap();
-}
 
 fn build(root: &Path) {
     write(root, "d/f", "base\n");

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 
 use stead_copies::{Finished, Outcome, Recorded, forget, leftovers, recover};
 use stead_core::step::Moment;
+use stead_testkit::as_a_plain_user;
 
-use crate::closed::as_a_plain_user;
 use crate::during::at_steps;
 use crate::kit::{World, assert_same, chmod, content, root_id, write};
 
