@@ -6,6 +6,7 @@
 
 mod admit;
 mod apply;
+mod bars;
 mod base;
 mod base_code;
 mod changes;
@@ -35,6 +36,7 @@ pub use admit::{Admitted, AdmittedSlot, Request, admit};
 pub use apply::{
     Apply, ApplyRefused, ApplyRequest, Cause, Clash, Cleared, Conflict, Outcome, Written, checkout,
 };
+pub use bars::{Bar, Barred};
 pub use base::{Base, IndexedFile};
 pub use base_code::BaseError;
 pub use changes::{Change, State, Unknown, changes};

@@ -322,8 +322,6 @@ impl Facts {
             review.checkout.clone(),
         )
         .map_err(unreadable)?;
-        // Before anything is written: afterwards nothing may fail but the record.
-        let next = base.after(&snapshot).and_then(|next| next.save(home)).map_err(unreadable)?;
         if let Some(found) = layout.slot(&self.slot) {
             finish_recorded(&self.shared.home, home, &found.root)?;
         }
@@ -341,6 +339,8 @@ impl Facts {
             Ok(checked) => checked,
             Err(refused) => return Ok((shown::refused(&refused), None)),
         };
+        // Before anything is written: afterwards nothing may fail but the record.
+        let next = base.after(&snapshot).and_then(|next| next.save(home)).map_err(unreadable)?;
         Ok(match checked.write() {
             Outcome::Written(written) => {
                 let paths = u64::try_from(written.paths().count()).unwrap_or(u64::MAX);

@@ -1,11 +1,11 @@
 //! Reviews and outcomes in the words that faces pass on.
 
-use stead_copies::{ApplyRefused, Change, Conflict, Finished, Rescue, Review, headline};
+use stead_copies::{ApplyRefused, Barred, Change, Conflict, Finished, Rescue, Review, headline};
 use stead_core::delegated::ApplyOutcome;
 use stead_core::id::{SlotName, TaskId};
 use stead_core::refusal::RefusalKind;
 
-use crate::api::{ChangeView, ReviewResponse};
+use crate::api::{BarredView, ChangeView, ReviewResponse};
 
 /// The most paths that an outcome in the log names.
 const NAMED: usize = 200;
@@ -18,6 +18,8 @@ pub(crate) fn review(
     diff: String,
     cut: bool,
 ) -> ReviewResponse {
+    let barred =
+        |one: &Barred| BarredView { path: one.path.clone(), why: one.bar.to_string() };
     let view = |change: &Change| ChangeView { path: change.path.clone(), what: headline(change) };
     ReviewResponse {
         task,
@@ -28,6 +30,7 @@ pub(crate) fn review(
         snapshot: review.snapshot,
         checkout: review.checkout.clone(),
         changes: review.changes.iter().map(view).collect(),
+        barred: review.barred.iter().map(barred).collect(),
         diff,
         cut,
         beside: review.beside.iter().map(|(path, files)| (path.to_string(), *files)).collect(),

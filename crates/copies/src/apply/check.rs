@@ -2,13 +2,14 @@
 
 use stead_core::id::{RequestId, SlotName};
 use stead_core::layout::Access;
-use stead_files::{Kind, Lock, RelPath, Stat, Target, holder};
+use stead_files::{Kind, Lock, RelPath, Stat, holder};
 use stead_git::{Git, Index};
 
 use super::destination::Destination;
 use super::plan::{Plan, Planner};
 use super::refused::ApplyRefused;
-use crate::changes::{Change, State, changes};
+use crate::bars::{Barred, barred};
+use crate::changes::{Change, changes};
 use crate::journal::{self, Header, Journal};
 use crate::layout::{LAYOUT_VERSION, Slot};
 use crate::review::digest;
@@ -64,7 +65,9 @@ impl Apply {
             return Err(ApplyRefused::ReadOnly(slot.slot.clone()));
         }
         ours(request)?;
-        writable(&changes)?;
+        if let Some(Barred { path, bar }) = barred(request.base, &changes).into_iter().next() {
+            return Err(ApplyRefused::Barred { path, bar });
+        }
         let home = request.home;
         let lock = lock(home, slot)?;
         let destination = Destination::open(home, request.git, slot, request.review)?;
@@ -128,21 +131,6 @@ fn ours(request: &ApplyRequest<'_>) -> Result<(), ApplyRefused> {
         Ok(stat) if stat.kind == Kind::Folder && copy == request.review.copy => Ok(()),
         _ => Err(ApplyRefused::NotOurs(copy)),
     }
-}
-
-/// Paths that may be written, and things that can be (P10, P11).
-fn writable(changes: &[Change]) -> Result<(), ApplyRefused> {
-    for change in changes {
-        let path = &change.path;
-        if Target::new(path.clone()).is_err() {
-            return Err(ApplyRefused::Unsafe(path.clone()));
-        }
-        if [&change.before, &change.after].into_iter().any(|state| *state == Some(State::Special)) {
-            let what = "it is a pipe, a socket or a device";
-            return Err(ApplyRefused::Unsupported { path: path.clone(), what });
-        }
-    }
-    Ok(())
 }
 
 /// The root's lock, once no journal is left of an earlier apply.

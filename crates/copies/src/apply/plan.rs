@@ -14,6 +14,7 @@ use super::names::{folds_names, names_in, same_names};
 use super::refused::ApplyRefused;
 use super::room::needed;
 use super::swap::is_there;
+use crate::bars::Bar;
 use crate::changes::{Change, State};
 use crate::journal::Step;
 use crate::{Base, Home};
@@ -245,10 +246,10 @@ impl Planner<'_> {
             while passing.contains(&folder) {
                 folder = folder.parent().unwrap_or_else(RelPath::root);
             }
-            let unsafe_path = |_| ApplyRefused::Unsafe(path.clone());
-            let target = Target::new(path.clone()).map_err(unsafe_path)?;
+            let barred = |_| ApplyRefused::Barred { path: path.clone(), bar: Bar::GitName };
+            let target = Target::new(path.clone()).map_err(barred)?;
             let staged = Staged::planned(target, &folder, self.apply.as_str(), number)
-                .map_err(unsafe_path)?;
+                .map_err(barred)?;
             let step = Step {
                 path: path.clone(),
                 old: change.before.clone(),

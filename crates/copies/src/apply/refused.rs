@@ -8,6 +8,7 @@ use stead_files::{FolderError, Holder, LockError, RelPath, TreeError};
 use stead_git::{GitError, Operation};
 
 use super::conflict::Conflict;
+use crate::bars::Bar;
 use crate::changes::Unknown;
 use crate::layout::Checkout;
 use crate::review::names;
@@ -77,9 +78,14 @@ pub enum ApplyRefused {
     /// P8, P9 and names that collide: every path that keeps the apply from being written.
     #[error("{} in conflict", paths(.0))]
     Conflicts(Vec<Conflict>),
-    /// P10: a path that no apply may write.
-    #[error("{0} is no path that may be written")]
-    Unsafe(RelPath),
+    /// P10, P11: a change that no apply can bring, as the review said.
+    #[error("{path}: {bar}")]
+    Barred {
+        /// The path.
+        path: RelPath,
+        /// Why.
+        bar: Bar,
+    },
     /// P11: what cannot be carried.
     #[error("{path}: {what}")]
     Unsupported {
@@ -186,7 +192,10 @@ impl ApplyRefused {
             Self::Conflicts(_) => {
                 (Kind::Conflict, "settle these files, or let the agent merge them in its copy")
             }
-            Self::Unsafe(_) | Self::Unsupported { .. } => {
+            Self::Barred { .. } => {
+                (Kind::NotAllowed, "take it away in the copy, or rename it, then review again")
+            }
+            Self::Unsupported { .. } => {
                 (Kind::NotAllowed, "change it in the copy or in the folder, then review again")
             }
             Self::Place(_) | Self::NoSpace { .. } => {

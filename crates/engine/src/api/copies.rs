@@ -99,6 +99,9 @@ pub struct ReviewResponse {
     pub checkout: Option<Checkout>,
     /// Every eligible change, in the order of paths.
     pub changes: Vec<ChangeView>,
+    /// What no apply can bring: with any of it every apply is refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub barred: Vec<BarredView>,
     /// A headline for every change and a unified diff of each text file, as text for people.
     pub diff: String,
     /// Whether some of it was left out.
@@ -121,6 +124,15 @@ pub struct ChangeView {
     pub path: RelPath,
     /// What becomes of it, in one line.
     pub what: String,
+}
+
+/// One change that no apply can bring.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BarredView {
+    /// Where, below the root.
+    pub path: RelPath,
+    /// Why not, in one line.
+    pub why: String,
 }
 
 /// Which copy to apply or to give up.
