@@ -313,8 +313,11 @@ fn what_no_apply_could_bring_is_refused_with_its_paths() {
     fs::hard_link(copy.join("a.txt"), copy.join("second")).unwrap();
     let pipe = copy.join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let MakeError::Refused(refused) = try_freeze(&kit, &admitted).unwrap_err() else { panic!() };
+    let error = try_freeze(&kit, &admitted).unwrap_err();
+    let hint = error.hint().unwrap();
+    let MakeError::Refused(refused) = error else { panic!() };
     let Obstruction::Unsupported(obstacles) = &refused.why else { panic!("{refused}") };
+    assert!(hint.contains("remove pipes") && hint.contains(copy.to_str().unwrap()), "{hint}");
     let paths: Vec<String> = obstacles.iter().map(|o| o.path.to_string()).collect();
     assert_eq!(paths, ["a.txt", "pipe", "second"]);
     assert_eq!(obstacles[0].kind, ObstacleKind::HardLink { names: 2 });
