@@ -7,7 +7,7 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use stead_files::{FolderError, Holder, LockError, RelPath, TreeError};
 use stead_git::{GitError, Operation};
 
-use super::conflict::Conflict;
+use super::conflict::{Clash, Conflict};
 use crate::bars::Bar;
 use crate::changes::Unknown;
 use crate::layout::Checkout;
@@ -189,6 +189,11 @@ impl ApplyRefused {
             Self::IndexLocked(_) => {
                 (Kind::WrongState, "wait for the program that holds it; `stead doctor` looks")
             }
+            Self::Conflicts(all) if all.iter().any(|one| one.clash == Clash::TakenBack) => (
+                Kind::Conflict,
+                "an apply goes on from the last one: copy these files here from the private copy, \
+                 then apply again",
+            ),
             Self::Conflicts(_) => {
                 (Kind::Conflict, "settle these files, or let the agent merge them in its copy")
             }
