@@ -166,7 +166,13 @@ mod tests {
 
     fn snapshot_of(entries: Vec<Entry>) -> Snapshot {
         let manifest = manifest(entries);
-        Snapshot { digest: manifest.digest(), manifest, beside: Vec::new(), repositories: Vec::new(), commits: None }
+        Snapshot {
+            digest: manifest.digest(),
+            manifest,
+            beside: Vec::new(),
+            repositories: Vec::new(),
+            commits: None,
+        }
     }
 
     fn entry(at: &str, mode: u16, node: Node) -> Entry {

@@ -37,6 +37,12 @@ impl Snapshot {
         let damaged = |reason: String| CopyError::Blob { digest: *digest, reason };
         let bytes = home.blobs().get(digest)?.ok_or_else(|| damaged("it is gone".to_owned()))?;
         let manifest = Manifest::decode(&bytes).map_err(|error| damaged(error.to_string()))?;
-        Ok(Self { digest: *digest, manifest, beside: Vec::new(), repositories: Vec::new(), commits: None })
+        Ok(Self {
+            digest: *digest,
+            manifest,
+            beside: Vec::new(),
+            repositories: Vec::new(),
+            commits: None,
+        })
     }
 }

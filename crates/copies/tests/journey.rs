@@ -9,8 +9,8 @@ use std::path::Path;
 
 use common::{Kit, slot, write};
 use stead_copies::{
-    Admitted, Apply, ApplyRefused, ApplyRequest, Base, Clash, Contents, DiffOptions, Outcome, Review, Side, Snapshot,
-    checked_out, diff, freeze, leftovers,
+    Admitted, Apply, ApplyRefused, ApplyRequest, Base, Clash, Contents, DiffOptions, Outcome,
+    Review, Side, Snapshot, checked_out, diff, freeze, leftovers,
 };
 use stead_core::id::{Digest, RequestId};
 use stead_files::Watch;
@@ -178,11 +178,8 @@ fn an_apply_that_was_taken_back_is_told_from_an_edit_and_goes_on_from_the_copys_
     assert!(hint.contains("from the private copy"), "{hint}");
     let ApplyRefused::Conflicts(found) = refused else { panic!("{refused}") };
     let found: Vec<_> = found.iter().map(|one| (one.path.to_string(), one.clash)).collect();
-    let expected = [
-        ("a.txt", Clash::TakenBack),
-        ("dir/b.txt", Clash::BothChanged),
-        ("new", Clash::TakenBack),
-    ];
+    let expected =
+        [("a.txt", Clash::TakenBack), ("dir/b.txt", Clash::BothChanged), ("new", Clash::TakenBack)];
     assert_eq!(found, expected.map(|(path, clash)| (path.to_owned(), clash)));
     for file in ["a.txt", "new", "dir/b.txt"] {
         fs::copy(copy.join(file), app.join(file)).unwrap();

@@ -129,6 +129,10 @@ pub enum ApplyOutcome {
     RolledBack {
         /// What went wrong.
         cause: String,
+        /// The paths that somebody changed meanwhile, as people see them; not all where there are
+        /// very many.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        paths: Vec<String>,
         /// Where the state that was found then is kept, if it differed from both.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rescue: Option<String>,
@@ -137,6 +141,9 @@ pub enum ApplyOutcome {
     RecoveryNeeded {
         /// What went wrong.
         cause: String,
+        /// The paths that were left as they were found; not all where there are very many.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        paths: Vec<String>,
         /// Where the recovery data is.
         rescue: String,
     },

@@ -79,9 +79,8 @@ pub(crate) fn give_up_of(
     slot: &SlotName,
 ) -> Result<(), Refusal> {
     for Leftover { root, header, .. } in leftovers(copies).map_err(|e| unreadable(&e))? {
-        let is_its = |header: &Header| {
-            (&header.session, header.task, &header.slot) == (session, task, slot)
-        };
+        let is_its =
+            |header: &Header| (&header.session, header.task, &header.slot) == (session, task, slot);
         if header.as_ref().is_ok_and(is_its)
             && let Some(kept) = give_up(copies, &root).map_err(|e| unreadable(&e))?
         {
@@ -150,7 +149,8 @@ pub(crate) fn finish_of(
             Ok(Some(finished)) => shown::finished(&finished, &kept),
             Ok(None) => continue,
             Err(error) => {
-                Some(ApplyOutcome::RecoveryNeeded { cause: error.to_string(), rescue: journal })
+                let (cause, paths) = (error.to_string(), Vec::new());
+                Some(ApplyOutcome::RecoveryNeeded { cause, paths, rescue: journal })
             }
         };
         ended.push((header, outcome));

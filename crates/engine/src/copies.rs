@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use stead_copies::{
-    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, Outcome, Side, Snapshot,
-    Written, checkout, diff, freeze,
+    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, Outcome, Rescue, Side,
+    Snapshot, Written, checkout, diff, freeze,
 };
 use stead_core::delegated::{ApplyOutcome, PrivateCopy, Review};
 use stead_core::id::{ApplyId, Digest, RequestId, SessionId, SlotName, TaskId};
@@ -347,12 +347,13 @@ impl Facts {
                 (ApplyOutcome::Applied { base: next, paths }, Some(written))
             }
             Outcome::RolledBack { cause, rescue } => {
-                (shown::rolled_back(&cause.to_string(), &rescue), None)
+                (shown::rolled_back(&cause.to_string(), cause.edited(), &rescue), None)
             }
             Outcome::RecoveryNeeded { journal, cause, failed } => {
+                let paths = cause.edited().iter().map(ToString::to_string).collect();
                 let cause = format!("{cause}; going back failed: {failed}");
                 let rescue = journal.display().to_string();
-                (ApplyOutcome::RecoveryNeeded { cause, rescue }, None)
+                (ApplyOutcome::RecoveryNeeded { cause, paths, rescue }, None)
             }
         })
     }
@@ -375,13 +376,14 @@ async fn record(handle: &Handle, ended: &Ended) -> Result<(), Refusal> {
 /// Leads back what was written, because of `why`.
 fn taken_back(written: Written, why: String) -> ApplyOutcome {
     match written.undo() {
-        Outcome::RolledBack { rescue, .. } => shown::rolled_back(&why, &rescue),
+        Outcome::RolledBack { rescue, .. } => shown::rolled_back(&why, &[], &rescue),
         Outcome::RecoveryNeeded { journal, failed, .. } => {
             let cause = format!("{why}; going back failed: {failed}");
-            ApplyOutcome::RecoveryNeeded { cause, rescue: journal.display().to_string() }
+            let (paths, rescue) = (Vec::new(), journal.display().to_string());
+            ApplyOutcome::RecoveryNeeded { cause, paths, rescue }
         }
         // As its documentation has it, never.
-        Outcome::Written(_) => ApplyOutcome::RolledBack { cause: why, rescue: None },
+        Outcome::Written(_) => shown::rolled_back(&why, &[], &Rescue::default()),
     }
 }
 

@@ -113,12 +113,7 @@ pub fn trash(path: &Path, trash: &Path, name: &OsStr) -> Result<(), TreeError> {
 
 /// Moves an own folder that may not be written: the system wants to write in it, because its parent
 /// becomes another one. Its permission bits are the same after it.
-fn move_closed(
-    from: &OwnedFd,
-    old: &OsStr,
-    to: &OwnedFd,
-    name: &OsStr,
-) -> rustix::io::Result<()> {
+fn move_closed(from: &OwnedFd, old: &OsStr, to: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
     let stat = Stat::at(from, old)?;
     if stat.kind != Kind::Folder || stat.mode & 0o200 != 0 {
         return Err(Errno::ACCESS);

@@ -61,6 +61,7 @@ fn copies_69_what_a_half_way_outcome_names_is_there() {
     fs::write(world.work().join("d/f7"), "mine\n").unwrap();
     let slot = slot(&world, &session);
     assert_eq!(slot["outcome"]["state"], "recovery-needed", "{slot}");
+    assert_eq!(slot["outcome"]["paths"], serde_json::json!(["d/f7"]), "{slot}");
     let named = slot["outcome"]["rescue"].as_str().unwrap().to_owned();
     assert!(Path::new(&named).exists(), "{named}");
     assert_eq!(fs::read(world.work().join("d/f7")).unwrap(), b"mine\n");

@@ -28,7 +28,8 @@ fn refuse(world: &World, pattern: &str) -> bool {
 
 fn sqlite(world: &World, text: &str) -> bool {
     let database = world.home().join("stead.db");
-    let done = Command::new("sqlite3").arg(database).args(["-cmd", ".timeout 5000"]).arg(text).status();
+    let done =
+        Command::new("sqlite3").arg(database).args(["-cmd", ".timeout 5000"]).arg(text).status();
     done.is_ok_and(|status| status.success())
 }
 

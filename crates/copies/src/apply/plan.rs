@@ -248,8 +248,8 @@ impl Planner<'_> {
             }
             let barred = |_| ApplyRefused::Barred { path: path.clone(), bar: Bar::GitName };
             let target = Target::new(path.clone()).map_err(barred)?;
-            let staged = Staged::planned(target, &folder, self.apply.as_str(), number)
-                .map_err(barred)?;
+            let staged =
+                Staged::planned(target, &folder, self.apply.as_str(), number).map_err(barred)?;
             let step = Step {
                 path: path.clone(),
                 old: change.before.clone(),

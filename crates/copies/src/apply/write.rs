@@ -66,6 +66,14 @@ impl Cause {
         let place = [Errno::ROFS, Errno::ACCESS, Errno::PERM, Errno::NOSPC, Errno::DQUOT];
         errno.is_some_and(|errno| place.contains(&errno))
     }
+
+    /// The paths that somebody changed meanwhile, all of them.
+    pub fn edited(&self) -> &[RelPath] {
+        match self {
+            Self::Edited(paths) => paths,
+            _ => &[],
+        }
+    }
 }
 
 fn list(paths: &[RelPath]) -> String {

@@ -51,7 +51,10 @@ fn copies_65_a_closed_folder_that_a_task_opened_is_applied_with_what_is_new_in_i
     chmod(&world.copy.join("d/deep"), 0o700);
     fs::remove_dir_all(world.copy.join("d/deep")).unwrap();
     world.apply();
-    assert_eq!((mode(&world.root.join("d")), text(&world.root.join("d/new"))), (0o755, "task\n".into()));
+    assert_eq!(
+        (mode(&world.root.join("d")), text(&world.root.join("d/new"))),
+        (0o755, "task\n".into())
+    );
     assert!(!world.root.join("d/deep").exists());
 }
 

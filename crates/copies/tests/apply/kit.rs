@@ -220,7 +220,13 @@ impl World {
                 self.home.blobs().put(&body).unwrap();
             }
         }
-        Snapshot { digest: manifest.digest(), manifest, beside: Vec::new(), repositories: Vec::new(), commits: None }
+        Snapshot {
+            digest: manifest.digest(),
+            manifest,
+            beside: Vec::new(),
+            repositories: Vec::new(),
+            commits: None,
+        }
     }
 
     pub(crate) fn review(&self, snapshot: &Snapshot) -> Review {

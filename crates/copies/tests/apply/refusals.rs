@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use stead_copies::{Bar, Barred, ApplyRefused, Checkout};
+use stead_copies::{ApplyRefused, Bar, Barred, Checkout};
 use stead_core::id::SlotName;
 use stead_core::layout::Access;
 use stead_core::refusal::RefusalKind;
@@ -303,7 +303,8 @@ fn writes_to_small_and_closed_disks() {
     let many_review = world.review(&many);
     write(&world.root, &filler, vec![1_u8; 1 << 20]);
     let free = stead_files::Space::of(&world.root).unwrap().free;
-    fs::write(&filler, vec![1_u8; usize::try_from(free + (1 << 20) - (6800 << 10)).unwrap()]).unwrap();
+    fs::write(&filler, vec![1_u8; usize::try_from(free + (1 << 20) - (6800 << 10)).unwrap()])
+        .unwrap();
     let refused = world.check(&many, &many_review).unwrap_err();
     assert!(matches!(refused, ApplyRefused::NoSpace { .. }), "{refused}");
     fs::remove_dir_all(world.copy.join("small")).unwrap();

@@ -58,6 +58,7 @@ impl Actor {
                 Some((_, Some(outcome))) => outcome.clone(),
                 _ => ApplyOutcome::RolledBack {
                     cause: "the engine ended before anything was written".to_owned(),
+                    paths: Vec::new(),
                     rescue: None,
                 },
             };
@@ -87,8 +88,7 @@ impl Actor {
             .collect();
         let moved = tokio::task::spawn_blocking(move || {
             for (task, slot) in gone {
-                let is_there =
-                    shared.copies.copy(&session, task, &slot).symlink_metadata().is_ok();
+                let is_there = shared.copies.copy(&session, task, &slot).symlink_metadata().is_ok();
                 let done = if is_there {
                     to_trash(&shared, &session, task, &slot)
                 } else {

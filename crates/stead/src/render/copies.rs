@@ -71,7 +71,10 @@ pub(crate) fn review(review: &ReviewResponse) -> String {
     }
     for BarredView { path, why } in &review.barred {
         let path = clean::line(&path.to_string()).to_string();
-        text.push_str(&format!("{}\n", styled(style::BAD, format_args!("no apply can bring {path}: {why}"))));
+        text.push_str(&format!(
+            "{}\n",
+            styled(style::BAD, format_args!("no apply can bring {path}: {why}"))
+        ));
     }
     for (folder, files) in &review.beside {
         let files = counted(usize::try_from(*files).unwrap_or(usize::MAX), "file", "files");

@@ -285,7 +285,10 @@ fn copies_72_a_second_apply_of_a_snapshot_answers_with_the_first_outcome() {
     let command = review_of(&log, "t");
     log.ok(command);
     let apply = begun(&mut log);
-    log.ok(end(apply, ApplyOutcome::RolledBack { cause: "full".to_owned(), rescue: None }));
+    log.ok(end(
+        apply,
+        ApplyOutcome::RolledBack { cause: "full".to_owned(), paths: Vec::new(), rescue: None },
+    ));
     begun(&mut log);
 }
 
@@ -316,7 +319,7 @@ fn copies_70_an_apply_that_needs_recovery_is_not_offered_again() {
     log.ok(command);
     let apply = begun(&mut log);
     let (cause, rescue) = ("denied".to_owned(), "/h/rescue".to_owned());
-    log.ok(end(apply, ApplyOutcome::RecoveryNeeded { cause, rescue }));
+    log.ok(end(apply, ApplyOutcome::RecoveryNeeded { cause, paths: Vec::new(), rescue }));
     let refusal = log.refusal(begin());
     assert!(refusal.line.contains("needs recovery: denied"), "{refusal}");
     assert!(refusal.hint.unwrap().contains("/h/rescue"));
