@@ -42,8 +42,8 @@ fn assert_nothing_left(world: &World) {
     assert!(!world.work().join(".git/index.lock").exists());
     let applies = fs::read_dir(world.home().join("applies")).unwrap();
     for entry in applies {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        assert!(name.ends_with(".lock"), "{name}");
+        let path = entry.unwrap().path();
+        assert!(path.extension().is_some_and(|ending| ending == "lock"), "{}", path.display());
     }
 }
 

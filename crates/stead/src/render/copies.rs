@@ -70,7 +70,7 @@ pub(crate) fn review(review: &ReviewResponse) -> String {
         }
     }
     for BarredView { path, why } in &review.barred {
-        let path = clean::line(&path.to_string()).to_string();
+        let path = clean::line(&path.to_string());
         text.push_str(&format!(
             "{}\n",
             styled(style::BAD, format_args!("no apply can bring {path}: {why}"))
