@@ -29,6 +29,7 @@ mod scope;
 mod snapshot;
 mod staging;
 mod trash;
+mod unapplied;
 mod withdraw;
 
 pub use admit::{Admitted, AdmittedSlot, Request, admit};
@@ -57,4 +58,5 @@ pub use rules::Rules;
 pub use snapshot::Snapshot;
 pub use staging::{StagedFolder, clear_staging, staged};
 pub use trash::{TrashRecord, Trashed, discard, empty_trash, restore, trashed};
+pub use unapplied::{Unapplied, unapplied};
 pub use withdraw::{withdraw, withdraw_others};

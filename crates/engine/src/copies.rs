@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use stead_copies::{
-    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, Outcome, Side, Snapshot,
-    Written, checkout, diff, freeze,
+    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, MakeError, Outcome, Side, Snapshot,
+    Written, checkout, diff, freeze, unapplied,
 };
 use stead_core::delegated::{ApplyOutcome, PrivateCopy, Review};
 use stead_core::id::{ApplyId, Digest, RequestId, SessionId, SlotName, TaskId};
@@ -124,15 +124,10 @@ pub(crate) async fn holds_more(
 ) -> Result<(), String> {
     let (shared, session, slot) = (shared.clone(), session.clone(), slot.clone());
     let base = copy.base;
-    let seen = beside(move || {
-        let facts = Facts { shared, session, task, slot };
-        facts.freeze(&base, Some(0), &AtomicBool::new(false))
-    });
-    match seen.await {
-        Ok((_, response)) if response.changes.is_empty() => Ok(()),
-        Ok((_, response)) => {
-            Err(format!("it has {} changes that were not applied", response.changes.len()))
-        }
+    let more = beside(move || Facts { shared, session, task, slot }.more_than(&base));
+    match more.await {
+        Ok(None) => Ok(()),
+        Ok(Some(why)) => Err(why),
         Err(refusal) => Err(refusal.line),
     }
 }
@@ -202,6 +197,24 @@ impl Facts {
         let response = shown::review(self.task, &self.slot, &shown, text, done.left_out > 0);
         let review = Review { snapshot: snapshot.digest, base: *base, checkout };
         Ok((review, response))
+    }
+
+    /// What the copy holds that was not applied and would be lost with it; none: nothing.
+    fn more_than(&self, base: &Digest) -> Result<Option<String>, Refusal> {
+        let (_, response) = self.freeze(base, Some(0), &AtomicBool::new(false))?;
+        let changes = response.changes.len();
+        if changes > 0 {
+            return Ok(Some(format!("{changes} changes in it were not applied")));
+        }
+        if let Some((folder, files)) = response.beside.first() {
+            return Ok(Some(format!(
+                "files that no apply brings changed in it: {files} in {folder}"
+            )));
+        }
+        let (home, git) = (&self.shared.copies, self.shared.git()?);
+        let old = Base::load(home, base).map_err(unreadable)?;
+        let more = unapplied(home, &git, &self.layout(&git)?, &self.slot, &old);
+        Ok(more.map_err(unreadable)?.map(|more| more.to_string()))
     }
 
     async fn apply(self, handle: &Handle) -> Result<ApplyResponse, Refusal> {

@@ -269,3 +269,70 @@ fn doctor_tells_what_is_held_and_what_helps() {
         "{told}"
     );
 }
+
+/// A task whose copy was applied, of a repository with ignored files, a nested repository and a
+/// submodule; the copy.
+fn applied(world: &World) -> PathBuf {
+    let told = run(world, "echo more >> a.txt; git add -A");
+    assert!(!told.contains("fatal"), "{told}");
+    world.ok(["task", "review", "1"]);
+    world.ok(["task", "apply", "1"]);
+    let shown = world.json(["task", "show", "1"]);
+    PathBuf::from(shown["delegated"]["slots"][0]["copy"].as_str().unwrap())
+}
+
+#[test]
+fn field_cln_copies_stay_for_whatever_no_apply_brings() {
+    let world = world();
+    let shell = |folder: &Path, line: &str| {
+        let done = Command::new("sh")
+            .current_dir(folder)
+            .args(["-ec", line])
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("HOME", world.folder())
+            .envs(["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, "n")))
+            .envs(["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, "e@x")))
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    let library = world.folder().join("library");
+    fs::create_dir(&library).unwrap();
+    shell(&library, "git init -q; echo l > l; git add l; git commit -qm l");
+    world.write(".gitignore", "target/\nnested/\n");
+    world.write("target/old", "built\n");
+    repository(&world);
+    let add = format!(
+        "git -c protocol.file.allow=always submodule -q add {} sub; git commit -qm sub;
+         git init -q nested; cd nested; echo n > n; git add n; git commit -qm n",
+        library.display()
+    );
+    shell(&world.work(), &add);
+    let lines = [
+        "git checkout -qb side; echo s > a.txt; git commit -qam side; git checkout -q -",
+        "git tag -am t kept",
+        "git checkout -q --detach; git commit -q --allow-empty -m d; git checkout -q -",
+        "echo x >> a.txt; git stash -q; git stash show -p | head -1; git checkout -q HEAD .; echo more >> a.txt",
+        "cp a.txt ../k; echo staged > a.txt; git add a.txt; mv ../k a.txt",
+        "git mv .gitignore x; git mv x .gitignore; echo only > n.txt; git add n.txt; rm n.txt",
+        "echo new > target/new",
+        "echo other > target/old",
+        "echo x >> nested/n",
+        "git -C nested commit -q --allow-empty -m more",
+        "git init -q fresh",
+        "echo x >> sub/l",
+        "git -C sub commit -q --allow-empty -m more",
+        "git worktree add -q ../../elsewhere HEAD",
+    ];
+    for line in lines {
+        let copy = applied(&world);
+        let document = world.json(["gc", "--copies", "--dry-run"]);
+        assert_eq!(removed(&document), ["copy"], "untouched before {line}: {document:#}");
+        shell(&copy, line);
+        let document = world.json(["gc", "--copies"]);
+        assert_eq!(removed(&document), Vec::<String>::new(), "{line}: {document:#}");
+        assert!(copy.is_dir(), "{line}");
+        world.ok(["task", "discard", "1"]);
+        fs::write(world.work().join("a.txt"), "one\n").unwrap();
+    }
+}
