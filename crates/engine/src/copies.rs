@@ -222,8 +222,13 @@ impl Facts {
         let wanted = slot.clone();
         // Looked at before it is begun, so that a refusal begins nothing.
         let root = handle.look(move |state| applicable_root(state, task, &wanted)).await??;
+        let shared = self.shared.clone();
+        let bound = beside(move || Ok((shared.registry.identity(&root.id)?, root.directory)));
+        let destination = match bound.await? {
+            (Some((bound, _)), _) => bound,
+            (None, admitted) => admitted,
+        };
         let command = Command::BeginApply { task, slot: slot.clone() };
-        let destination = root.directory.clone();
         let respond = |outcome, before| {
             let (slot, destination) = (slot.clone(), destination.clone());
             Ok(ApplyResponse { task, slot, destination, outcome, before })

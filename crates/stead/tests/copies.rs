@@ -198,6 +198,7 @@ fn a_root_that_was_moved_is_refused_until_it_is_rebound() {
     assert_eq!(listed(&world, "roots")[0]["state"], "changed");
     world.ok(["roots", "rebind", &id, moved.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&world.run(apply).stderr).into_owned();
+    assert!(text.contains(&format!("written in {}", moved.display())), "{text}");
     assert_eq!(fs::read(moved.join("a.txt")).unwrap(), b"theirs\n", "{text}");
 }
 
