@@ -8,7 +8,7 @@ use stead_core::id::SessionId;
 use stead_core::layout::{Access, Placement};
 use stead_core::path::AgentPath;
 use stead_core::permission::Mode;
-use stead_core::refusal::{Refusal, RefusalKind};
+use stead_core::refusal::RefusalKind;
 use stead_core::task::Status;
 use stead_engine::Client;
 use stead_engine::api::{CopyState, DelegatedView, ResultResponse, TreeResponse};
@@ -20,6 +20,9 @@ use crate::context::{Context, ask};
 use crate::exit::{Done, Exit};
 use crate::output::{answer, answer_json, say, style, styled};
 use crate::render;
+
+/// What is said when a person stopped a session before it came to be.
+pub(crate) const NOT_STARTED: &str = "stopped before it was ready: nothing was started";
 
 /// What is known when following ends.
 pub(super) struct Ending<'a> {
@@ -60,8 +63,13 @@ pub(super) async fn ending(ending: Ending<'_>) -> Done {
         }
         return Ok(exit);
     }
-    if let Some(reason) = &fold.refused {
-        return Err(Refusal::new(RefusalKind::InvalidArgument, clean::line(reason)).into());
+    match fold.refusal() {
+        Some(_) if left == Left::Stopped => {
+            say(NOT_STARTED);
+            return Ok(Exit::INTERRUPTED);
+        }
+        Some(refusal) => return Err(refusal.into()),
+        None => {}
     }
     let (tree, result) = ask(context, &mut client, |client| {
         let session = session.clone();

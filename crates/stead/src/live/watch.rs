@@ -221,7 +221,7 @@ impl Watch<'_> {
         }
         self.stopping = Some(Instant::now() + STOPPING);
         self.face.notice(Some("stopping the agents"));
-        for path in self.fold.at_work() {
+        for path in self.fold.to_stop() {
             let params = InterruptParams { target: path.to_string() };
             match self.follower.client.interrupt(&self.session, &params).await {
                 Ok(_) => {}
