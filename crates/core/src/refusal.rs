@@ -30,6 +30,8 @@ pub enum RefusalKind {
     MailWaiting,
     /// What was asked for contradicts what is stored.
     Conflict,
+    /// An apply left something that is neither as before nor as reviewed: look again.
+    HalfWay,
     /// Something could not be stored or read; nothing was changed.
     Storage,
     /// What a decision rests on is damaged or from a newer program.

@@ -293,6 +293,7 @@ impl Facts {
                     reason: refusal.line,
                     conflict: false,
                     paths: Vec::new(),
+                    half_way: false,
                 };
                 (outcome, None)
             }
@@ -339,7 +340,7 @@ impl Facts {
                 (ApplyOutcome::Applied { base: next, paths }, Some(written))
             }
             Outcome::RolledBack { cause, rescue } => {
-                (shown::rolled_back(&cause.to_string(), &rescue), None)
+                (shown::rolled_back(&cause, &rescue), None)
             }
             Outcome::RecoveryNeeded { journal, cause, failed } => {
                 let cause = format!("{cause}; going back failed: {failed}");

@@ -1,6 +1,6 @@
 //! Reviews and outcomes in the words that faces pass on.
 
-use stead_copies::{ApplyRefused, Change, Conflict, Finished, Rescue, Review, headline};
+use stead_copies::{ApplyRefused, Cause, Change, Conflict, Finished, Rescue, Review, headline};
 use stead_core::delegated::ApplyOutcome;
 use stead_core::id::{SlotName, TaskId};
 use stead_core::refusal::RefusalKind;
@@ -49,20 +49,27 @@ pub(crate) fn refused(refused: &ApplyRefused) -> ApplyOutcome {
         }
         _ => Vec::new(),
     };
-    ApplyOutcome::Refused { reason, conflict: refusal.kind == RefusalKind::Conflict, paths }
+    let conflict = refusal.kind == RefusalKind::Conflict;
+    let half_way = matches!(refused, ApplyRefused::Unfinished(_));
+    ApplyOutcome::Refused { reason, conflict, paths, half_way }
 }
 
 /// An apply that was led back.
-pub(crate) fn rolled_back(cause: &str, rescue: &Rescue) -> ApplyOutcome {
+pub(crate) fn rolled_back(cause: &Cause, rescue: &Rescue) -> ApplyOutcome {
+    let conflict = matches!(cause, Cause::Edited(_) | Cause::DestinationChanged(_));
     let rescue = rescue.folder.as_ref().map(|folder| folder.as_path().display().to_string());
-    ApplyOutcome::RolledBack { cause: cause.to_owned(), rescue }
+    ApplyOutcome::RolledBack { cause: cause.to_string(), conflict, rescue }
 }
 
 /// How a journal that an engine left was finished.
 pub(crate) fn finished(finished: &Finished, journal: &str) -> Option<ApplyOutcome> {
     const CAUSE: &str = "the engine ended while it was written";
     match finished {
-        Finished::Back => Some(ApplyOutcome::RolledBack { cause: CAUSE.to_owned(), rescue: None }),
+        Finished::Back => Some(ApplyOutcome::RolledBack {
+            cause: CAUSE.to_owned(),
+            conflict: false,
+            rescue: None,
+        }),
         // Only what was recorded as applied is led forward.
         Finished::Forward => None,
         Finished::Neither { rescue } => {
@@ -73,5 +80,29 @@ pub(crate) fn finished(finished: &Finished, journal: &str) -> Option<ApplyOutcom
                 rescue: folder.unwrap_or_else(|| journal.to_owned()),
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn an_apply_that_gave_way_to_the_person_is_a_conflict() {
+        let path = stead_files::RelPath::parse("a").unwrap();
+        for (cause, is_conflict) in [
+            (Cause::Edited(vec![path]), true),
+            (Cause::DestinationChanged("the index"), true),
+            (Cause::IndexLocked(PathBuf::from("l")), false),
+            (Cause::Withdrawn, false),
+        ] {
+            let outcome = rolled_back(&cause, &Rescue::default());
+            let ApplyOutcome::RolledBack { conflict, .. } = outcome else { panic!("{outcome:?}") };
+            assert_eq!(conflict, is_conflict, "{cause}");
+        }
+        let unfinished = refused(&ApplyRefused::Unfinished(PathBuf::from("j")));
+        assert!(matches!(unfinished, ApplyOutcome::Refused { half_way: true, .. }));
     }
 }

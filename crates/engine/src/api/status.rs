@@ -12,6 +12,7 @@ pub fn http_status(kind: RefusalKind) -> StatusCode {
         RefusalKind::UnknownAgent | RefusalKind::NotFound => StatusCode::NOT_FOUND,
         RefusalKind::AlreadyExists
         | RefusalKind::Conflict
+        | RefusalKind::HalfWay
         | RefusalKind::WrongState
         | RefusalKind::MailWaiting => StatusCode::CONFLICT,
         RefusalKind::NotAllowed | RefusalKind::PersonOnly | RefusalKind::Denied => {

@@ -58,6 +58,7 @@ impl Actor {
                 Some((_, Some(outcome))) => outcome.clone(),
                 _ => ApplyOutcome::RolledBack {
                     cause: "the engine ended before anything was written".to_owned(),
+                    conflict: false,
                     rescue: None,
                 },
             };

@@ -76,8 +76,43 @@ fn tell(response: &ApplyResponse) -> Result<(), Failure> {
 fn exit(outcome: &ApplyOutcome) -> Exit {
     match outcome {
         ApplyOutcome::Applied { .. } => Exit::DONE,
-        ApplyOutcome::Refused { conflict: true, .. } => Exit::CONFLICT,
+        ApplyOutcome::Refused { half_way: true, .. } | ApplyOutcome::RecoveryNeeded { .. } => {
+            Exit::UNKNOWN
+        }
+        ApplyOutcome::Refused { conflict: true, .. }
+        | ApplyOutcome::RolledBack { conflict: true, .. } => Exit::CONFLICT,
         ApplyOutcome::Refused { .. } | ApplyOutcome::RolledBack { .. } => Exit::REFUSED,
-        ApplyOutcome::RecoveryNeeded { .. } => Exit::UNKNOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_says_whose_move_it_is() {
+        let refused = |conflict, half_way| ApplyOutcome::Refused {
+            reason: String::new(),
+            conflict,
+            paths: Vec::new(),
+            half_way,
+        };
+        let back = |conflict| ApplyOutcome::RolledBack {
+            cause: String::new(),
+            conflict,
+            rescue: None,
+        };
+        let half_way =
+            ApplyOutcome::RecoveryNeeded { cause: String::new(), rescue: String::new() };
+        for (outcome, status) in [
+            (refused(false, false), 64),
+            (refused(true, false), 65),
+            (refused(false, true), 66),
+            (back(false), 64),
+            (back(true), 65),
+            (half_way, 66),
+        ] {
+            assert_eq!(exit(&outcome).0, status, "{outcome:?}");
+        }
     }
 }

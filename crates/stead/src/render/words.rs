@@ -104,7 +104,7 @@ pub(crate) fn applied(outcome: &ApplyOutcome) -> String {
         ApplyOutcome::Refused { reason, .. } => {
             format!("not applied, nothing was written: {}", clean::line(reason))
         }
-        ApplyOutcome::RolledBack { cause, rescue } => {
+        ApplyOutcome::RolledBack { cause, rescue, .. } => {
             let rescue = rescue
                 .as_ref()
                 .map(|rescue| format!("; what was found is kept in {}", clean::line(rescue)))
