@@ -107,6 +107,28 @@ impl Registry {
         Ok(bound)
     }
 
+    /// Forgets those roots for which `goes` holds; what was forgotten.
+    pub(crate) fn forget(
+        &self,
+        goes: impl Fn(&RootView) -> bool,
+    ) -> Result<Vec<RootView>, Refusal> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stored = self.read()?;
+        let mut forgotten = Vec::new();
+        stored.roots.retain(|root| {
+            let shown = view(root.clone());
+            let goes = goes(&shown);
+            if goes {
+                forgotten.push(shown);
+            }
+            !goes
+        });
+        if !forgotten.is_empty() {
+            self.write(&mut stored)?;
+        }
+        Ok(forgotten)
+    }
+
     /// What the folder of a root must be now.
     pub(crate) fn identity(
         &self,

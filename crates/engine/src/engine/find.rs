@@ -6,6 +6,7 @@ use stead_core::event::{BranchEvent, Event, WorldEvent};
 use stead_core::id::SessionId;
 use stead_core::layout::AbsoluteDir;
 use stead_core::refusal::{Refusal, RefusalKind};
+use stead_store::{Reader, StoreError};
 
 use super::{Engine, unknown_session};
 use crate::api::{AgentView, FindParams, SessionView};
@@ -13,6 +14,22 @@ use crate::session::Message;
 
 /// As many events as a session has at most whose start was refused.
 const REFUSED_START: u64 = 6;
+
+/// Whether a session of `tip` events never came to be: nothing of it is shown.
+pub(crate) fn was_refused(
+    reader: &Reader,
+    session: &SessionId,
+    tip: u64,
+) -> Result<bool, StoreError> {
+    if tip > REFUSED_START {
+        return Ok(false);
+    }
+    let records = reader.read(session, 1, usize::MAX)?;
+    Ok(records.iter().any(|record| {
+        let event = &record.envelope.event;
+        matches!(event, Event::Branch(BranchEvent::AgentRefused { path, .. }) if path.is_root())
+    }))
+}
 
 impl Engine {
     /// All sessions, the newest first.
@@ -24,7 +41,8 @@ impl Engine {
                 continue;
             };
             let Some(root) = started.roots.first() else { continue };
-            if summary.tip <= REFUSED_START && self.was_refused(&summary.id).await? {
+            let (tip, id) = (summary.tip, summary.id.clone());
+            if self.shared.read(move |reader| was_refused(reader, &id, tip)).await? {
                 continue;
             }
             views.push(SessionView {
@@ -38,16 +56,6 @@ impl Engine {
             });
         }
         Ok(views)
-    }
-
-    /// Whether a session never came to be: nothing of it is shown.
-    async fn was_refused(&self, session: &SessionId) -> Result<bool, Refusal> {
-        let session = session.clone();
-        let records = self.shared.read(move |reader| reader.read(&session, 1, 16)).await?;
-        Ok(records.iter().any(|record| {
-            let event = &record.envelope.event;
-            matches!(event, Event::Branch(BranchEvent::AgentRefused { path, .. }) if path.is_root())
-        }))
     }
 
     async fn active(&self, session: &SessionId) -> usize {

@@ -18,6 +18,8 @@ use crate::api::{EngineResponse, PROTOCOL, TreeResponse};
 use crate::registry::Registry;
 use crate::session::{Actor, Busy, Handle, Message, Shared, load};
 
+pub(crate) use find::was_refused;
+
 /// How long a stop waits for turns to end before it leaves them to recovery.
 const STOP: Duration = Duration::from_secs(20);
 
