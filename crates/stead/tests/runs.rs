@@ -394,6 +394,39 @@ fn field_out_an_interrupt_while_copies_are_made_starts_nothing() {
 }
 
 #[test]
+fn a_session_is_found_in_each_of_its_folders() {
+    let world = prepared();
+    for name in ["one", "two"] {
+        world.write(&format!("{name}/f"), "");
+    }
+    let roots = ["--root", "one", "--root", "two"];
+    assert!(run(&world, &[&roots[..], &["hello"]].concat()).status.success());
+    for name in ["one", "two"] {
+        let here = world.work().join(name);
+        let listed = world.command(["task", "list"]).current_dir(here).output().unwrap();
+        assert!(listed.status.success(), "{name}: {listed:?}");
+    }
+}
+
+#[test]
+fn a_damaged_database_is_told_where_sessions_are_listed() {
+    use std::os::unix::fs::FileExt as _;
+    let world = prepared();
+    for _ in 0..30 {
+        assert!(run(&world, &["a team, please"]).status.success());
+    }
+    world.ok(["serve", "--stop"]);
+    let database = world.home().join("stead.db");
+    let file = File::options().write(true).open(&database).unwrap();
+    let half = file.metadata().unwrap().len() / 4096 / 2 * 4096;
+    file.write_all_at(&[0xA5; 4096], half).unwrap();
+    let output = world.run(["sessions"]);
+    let (_, errors) = texts(&output);
+    assert_eq!(output.status.code(), Some(64), "{errors}");
+    assert!(errors.contains("damaged") && errors.contains("stead doctor"), "{errors}");
+}
+
+#[test]
 fn a_detached_start_that_is_refused_says_why_and_leaves_nothing() {
     let world = prepared();
     world.write("pipe/x", "");

@@ -34,7 +34,12 @@ pub(crate) fn was_refused(
 impl Engine {
     /// All sessions, the newest first.
     pub(crate) async fn list(&self) -> Result<Vec<SessionView>, Refusal> {
-        let summaries = self.shared.read(stead_store::Reader::sessions).await?;
+        Ok(self.listed().await?.into_iter().map(|(view, _)| view).collect())
+    }
+
+    /// The same, each with the folders that it works over.
+    async fn listed(&self) -> Result<Vec<(SessionView, Vec<AbsoluteDir>)>, Refusal> {
+        let summaries = self.shared.read(Reader::sessions).await?;
         let mut views = Vec::with_capacity(summaries.len());
         for summary in summaries {
             let Ok(Event::World(WorldEvent::SessionStarted(started))) = summary.first else {
@@ -45,7 +50,7 @@ impl Engine {
             if self.shared.read(move |reader| was_refused(reader, &id, tip)).await? {
                 continue;
             }
-            views.push(SessionView {
+            let view = SessionView {
                 session: summary.id.clone(),
                 label: started.label.clone(),
                 directory: root.directory.clone(),
@@ -53,7 +58,9 @@ impl Engine {
                 newest: summary.last_at,
                 events: summary.tip,
                 active: self.active(&summary.id).await,
-            });
+            };
+            let roots = started.roots.iter().map(|root| root.directory.clone()).collect();
+            views.push((view, roots));
         }
         Ok(views)
     }
@@ -77,17 +84,17 @@ impl Engine {
         {
             return Ok(id);
         }
-        let mut sessions = self.list().await?;
+        let mut sessions = self.listed().await?;
         if let Some(name) = params.name {
-            let labelled = |s: &&SessionView| s.label.as_ref().is_some_and(|l| l.as_str() == name);
-            if let Some(found) = sessions.iter().find(labelled) {
+            let labelled = |s: &SessionView| s.label.as_ref().is_some_and(|l| l.as_str() == name);
+            if let Some((found, _)) = sessions.iter().find(|(view, _)| labelled(view)) {
                 return Ok(found.session.clone());
             }
-            sessions.retain(|s| s.session.as_str().starts_with(&name));
+            sessions.retain(|(s, _)| s.session.as_str().starts_with(&name));
             return match sessions.as_slice() {
-                [one] => Ok(one.session.clone()),
+                [(one, _)] => Ok(one.session.clone()),
                 [] => Err(unknown_session(&name)),
-                [first, second, ..] => Err(Refusal::new(
+                [(first, _), (second, _), ..] => Err(Refusal::new(
                     RefusalKind::InvalidArgument,
                     format!(
                         "{name} begins several sessions: {}, {}",
@@ -106,9 +113,11 @@ impl Engine {
             .map_err(|e| Refusal::new(RefusalKind::InvalidArgument, e.to_string()))?;
         sessions
             .iter()
-            .filter(|s| here.is_within(&s.directory) || s.directory.is_within(&here))
-            .max_by_key(|s| s.newest)
-            .map(|s| s.session.clone())
+            .filter(|(_, roots)| {
+                roots.iter().any(|root| here.is_within(root) || root.is_within(&here))
+            })
+            .max_by_key(|(view, _)| view.newest)
+            .map(|(view, _)| view.session.clone())
             .ok_or_else(|| {
                 Refusal::new(
                     RefusalKind::NotFound,
