@@ -32,7 +32,7 @@ mod trash;
 mod unapplied;
 mod withdraw;
 
-pub use admit::{Admitted, AdmittedSlot, Request, admit};
+pub use admit::{Admitted, AdmittedSlot, Request, admit, check_root};
 pub use apply::{
     Apply, ApplyRefused, ApplyRequest, Cause, Clash, Cleared, Conflict, Outcome, Written, checkout,
 };

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use stead_copies::{
-    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, MakeError, Outcome, Side, Snapshot,
+    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, MakeError,
+    Outcome, Side, Snapshot,
     Written, checkout, diff, freeze, unapplied,
 };
 use stead_core::delegated::{ApplyOutcome, PrivateCopy, Review};
@@ -83,34 +84,37 @@ impl Engine {
     ) -> Result<DiscardResponse, Refusal> {
         let handle = self.session(session).await?;
         let command = Command::Discard { task, slot: params.slot };
-        let Outcomes::Discarded(slots) = handle.run(command, Vec::new(), None, None).await? else {
-            return Ok(DiscardResponse { task, slots: Vec::new() });
+        let Outcomes::Discarded(given_up) = handle.run(command, Vec::new(), None, None).await? else {
+            return Ok(DiscardResponse { task, slots: Vec::new(), gone: Vec::new() });
         };
-        let (shared, session, gone) = (self.shared.clone(), session.clone(), slots.clone());
-        beside(move || {
-            for slot in &gone {
-                to_trash(&shared, &session, task, slot)?;
+        let (shared, session) = (self.shared.clone(), session.clone());
+        let (slots, gone) = beside(move || {
+            let (mut moved, mut gone) = (Vec::new(), Vec::new());
+            for slot in given_up {
+                let was_there = to_trash(&shared, &session, task, &slot)?;
+                if was_there { moved.push(slot) } else { gone.push(slot) }
             }
-            Ok(())
+            Ok((moved, gone))
         })
         .await?;
-        Ok(DiscardResponse { task, slots })
+        Ok(DiscardResponse { task, slots, gone })
     }
 }
 
-/// Moves one copy to the trash. What a killed engine did not come to is done by the next.
+/// Moves one copy to the trash; false when it was removed by hand. What a killed engine did not
+/// come to is done by the next.
 pub(crate) fn to_trash(
     shared: &Shared,
     session: &SessionId,
     task: TaskId,
     slot: &SlotName,
-) -> Result<(), Refusal> {
+) -> Result<bool, Refusal> {
     let copy = shared.copies.copy(session, task, slot);
     if let Err(error) = shared.home.places().release(&Which::At(copy)) {
         tracing::warn!(%session, %task, %slot, %error, "a discarded copy holds its place still");
     }
     stead_copies::discard(&shared.copies, session, task, Some(slot), now())
-        .map(|_| ())
+        .map(|trashed| trashed.is_some())
         .map_err(|e| Refusal::new(RefusalKind::Storage, e.to_string()))
 }
 
@@ -168,13 +172,8 @@ impl Facts {
         let layout = self.layout(&git)?;
         let slot = layout.slot(&self.slot).ok_or_else(|| unreadable("the layout lost a slot"))?;
         let watch = Watch { cancel: Some(cancel), report: None };
-        let snapshot = freeze(home, &git, &layout, &self.slot, base, watch).map_err(|error| {
-            let refusal = Refusal::new(RefusalKind::WrongState, error.to_string());
-            match error.hint() {
-                Some(hint) => refusal.hint(hint),
-                None => refusal,
-            }
-        })?;
+        let snapshot = freeze(home, &git, &layout, &self.slot, base, watch)
+            .map_err(|error| unmade(&error))?;
         let old = Base::load(home, base).map_err(unreadable)?;
         let checkout = checkout(&git, slot).map_err(|refused| refused.refusal())?;
         let shown =
@@ -369,6 +368,19 @@ pub(crate) fn name_of(session: &SessionId, apply: ApplyId) -> Result<RequestId, 
 fn unreadable(error: impl std::fmt::Display) -> Refusal {
     Refusal::new(RefusalKind::Unreadable, error.to_string())
         .hint("`stead doctor` looks at the home")
+}
+
+/// Why copies were not made.
+pub(crate) fn unmade(error: &MakeError) -> Refusal {
+    let kind = match error {
+        MakeError::Refused(_) => RefusalKind::WrongState,
+        MakeError::Failed(_) => RefusalKind::Storage,
+    };
+    let refusal = Refusal::new(kind, error.to_string());
+    match error.hint() {
+        Some(hint) => refusal.hint(hint),
+        None => refusal,
+    }
 }
 
 /// Why a task's copies cannot be used.

@@ -196,6 +196,11 @@ fn a_root_that_was_moved_is_refused_until_it_is_rebound() {
     let output = world.run(apply);
     assert_eq!(output.status.code(), Some(65), "{output:?}");
     assert_eq!(listed(&world, "roots")[0]["state"], "changed");
+    let user = world.folder().join("user");
+    for never in [Path::new("/"), &world.home(), world.folder(), &user] {
+        refused(&world, &["roots", "rebind", &id, never.to_str().unwrap()], 64, "");
+    }
+    assert_eq!(listed(&world, "roots")[0]["state"], "changed");
     world.ok(["roots", "rebind", &id, moved.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&world.run(apply).stderr).into_owned();
     assert!(text.contains(&format!("written in {}", moved.display())), "{text}");

@@ -204,7 +204,8 @@ fn field_wt_21_a_copy_that_was_removed_by_hand_blocks_nothing_and_doctor_names_i
     fs::remove_dir_all(&copy).unwrap();
     let doctor = world.ok(["doctor"]);
     assert!(doctor.contains("was removed") && doctor.contains("stead task discard 1"), "{doctor}");
-    world.ok(["task", "discard", "1"]);
+    let told = world.ok(["task", "discard", "1"]);
+    assert!(told.starts_with("removed before"), "{told}");
     let doctor = world.ok(["doctor"]);
     assert!(!doctor.contains("was removed"), "{doctor}");
     run(&world, "echo more >> a.txt");

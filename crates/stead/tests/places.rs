@@ -144,6 +144,14 @@ fn places_55_a_run_that_is_released_says_so() {
 }
 
 #[test]
+fn a_place_that_nobody_knows_is_refused() {
+    let world = world();
+    let (code, out, errors) = texts(&world.run(["release", "--place", "nosuch"]));
+    assert_eq!((code, out.as_str()), (64, ""), "{errors}");
+    assert!(errors.contains("nosuch") && errors.contains("stead places"), "{errors}");
+}
+
+#[test]
 fn places_61_a_gone_folder_is_released_by_the_path_that_led_to_it() {
     let world = world();
     let place = world.folder().join("gone");

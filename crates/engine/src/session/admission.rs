@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use stead_agent::{Answering, Done};
-use stead_copies::{Admitted, MakeError, Request};
+use stead_copies::{Admitted, Request};
 use stead_core::delegated::{Admission, AdmittedCopy, Delegated};
 use stead_core::id::{TaskId, TurnId};
 use stead_core::path::AgentPath;
@@ -187,14 +187,6 @@ impl Actor {
     }
 }
 
-fn refused(error: &MakeError) -> Refusal {
-    let refusal = Refusal::new(RefusalKind::InvalidArgument, error.to_string());
-    match error.hint() {
-        Some(hint) => refusal.hint(hint),
-        None => refusal,
-    }
-}
-
 fn stopped() -> Refusal {
     Refusal::new(RefusalKind::WrongState, "it was stopped while it was being made ready")
 }
@@ -233,7 +225,7 @@ fn admit(
     let _keeping = shared.keeping.blocking_read();
     let Admitted { layout, slots } =
         stead_copies::admit(&shared.copies, &shared.git()?, request, watch)
-            .map_err(|error| refused(&error))?;
+            .map_err(|error| unmade(&error))?;
     let copies = layout
         .slots
         .iter()
