@@ -377,3 +377,35 @@ fn copies_58_a_home_on_another_disk_is_told_at_admission() {
     assert!(errors.contains("STEAD_HOME"), "{errors}");
     let _ = world.run(["serve", "--stop"]);
 }
+
+#[test]
+fn a_conflict_is_settled_by_what_its_hint_says_and_not_by_a_commit() {
+    let world = world();
+    let work = repository(&world);
+    run(&world, RUNS, "echo theirs >> a.txt");
+    fs::write(work.join("a.txt"), "mine\none\n").unwrap();
+    world.ok(["task", "review", "1"]);
+    for _ in 0..2 {
+        let errors = refused(&world, &["task", "apply", "1"], 65, "a.txt");
+        assert!(errors.contains("committing does not help"), "{errors}");
+        git(&work, &["add", "-A"]);
+        git(&work, &["commit", "-q", "--allow-empty", "-m", "mine"]);
+        world.ok(["task", "review", "1"]);
+    }
+    fs::write(copy_of(&world, "1").join("a.txt"), "mine\none\ntheirs\n").unwrap();
+    git(&work, &["checkout", "-q", "HEAD~2", "--", "a.txt"]);
+    world.ok(["task", "review", "1"]);
+    world.ok(["task", "apply", "1"]);
+    assert_eq!(fs::read(work.join("a.txt")).unwrap(), b"mine\none\ntheirs\n");
+}
+
+#[test]
+fn a_checkout_that_changed_is_no_matter_of_the_persons_files() {
+    let world = world();
+    let work = repository(&world);
+    run(&world, RUNS, "echo theirs >> a.txt");
+    world.ok(["task", "review", "1"]);
+    git(&work, &["checkout", "-qb", "other"]);
+    let errors = refused(&world, &["task", "apply", "1"], 65, "");
+    assert!(!errors.contains("your versions"), "{errors}");
+}

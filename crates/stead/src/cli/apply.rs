@@ -51,6 +51,12 @@ pub(crate) fn apply(arguments: &ApplyArguments) -> Done {
     })
 }
 
+/// What helps when files of the person's are in the way.
+const SETTLE: &str = "\
+to go on, committing does not help: bring what you want of your versions into the copy, put these \
+files back as they were when it was made (`git stash`, or `git checkout COMMIT -- FILE`), then \
+review and apply again";
+
 fn tell(response: &ApplyResponse) -> Result<(), Failure> {
     let ApplyResponse { task, slot, destination, outcome, before } = response;
     let before = if *before { " (before; nothing was done now)" } else { "" };
@@ -59,12 +65,13 @@ fn tell(response: &ApplyResponse) -> Result<(), Failure> {
         ApplyOutcome::Applied { paths, .. } if *paths > 0 => {
             say(format_args!("written in {}", clean::path(destination.as_path())));
         }
-        ApplyOutcome::Refused { paths, conflict, .. } => {
+        ApplyOutcome::Refused { paths, .. } => {
             for path in paths {
                 say(format_args!("  {}", clean::line(path)));
             }
-            if *conflict {
-                say("your own changes are in the way: commit or put them aside, then apply again");
+            // Only conflicts name paths. Committed or not, a file that differs stays one.
+            if !paths.is_empty() {
+                say(format_args!("{SETTLE}: `stead task show {task}` names the copy"));
             }
         }
         ApplyOutcome::RecoveryNeeded { .. } => say("`stead doctor` shows what is half-way"),
