@@ -41,8 +41,11 @@ impl Engine {
         let shared = self.shared.clone();
         let quiet = shared.keeping.clone().try_write_owned();
         beside(move || {
-            trash(&shared, &mut told)?;
-            staging(&shared, &mut told)?;
+            let (old, half_made) = ("what is in it", "what was left half made");
+            let done = trash(&shared, &mut told);
+            told.unless_done(GarbageKind::Trash, old, done);
+            let done = staging(&shared, &mut told);
+            told.unless_done(GarbageKind::Staging, half_made, done);
             match quiet {
                 Ok(_quiet) => {
                     layouts(&shared, &mut told)?;
@@ -303,6 +306,13 @@ fn of_event(event: &Event) -> Vec<Digest> {
 impl GarbageResponse {
     fn remove(&mut self, kind: GarbageKind, name: impl Into<String>, bytes: Option<u64>) {
         self.removed.push(RemovedView { kind, name: name.into(), bytes });
+    }
+
+    /// What one part could not do keeps no other part from its work.
+    fn unless_done(&mut self, kind: GarbageKind, name: &str, done: Result<(), Refusal>) {
+        if let Err(refusal) = done {
+            self.keep(kind, name, refusal.line);
+        }
     }
 
     fn keep(&mut self, kind: GarbageKind, name: impl Into<String>, why: impl Into<String>) {

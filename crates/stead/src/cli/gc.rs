@@ -17,7 +17,7 @@ use crate::render::size;
 #[derive(Debug, Args)]
 pub(crate) struct GcArguments {
     /// First move to the trash: copies that hold nothing but what was applied, and copies whose
-    /// session is gone
+    /// session is gone. One with commits, a stash, staged or ignored files of its own stays
     #[arg(long)]
     copies: bool,
     /// Only say what would be done
