@@ -337,3 +337,29 @@ fn field_cln_copies_stay_for_whatever_no_apply_brings() {
         fs::write(world.work().join("a.txt"), "one\n").unwrap();
     }
 }
+
+#[test]
+fn doctor_tells_what_is_missing_below_the_copies_and_what_places_hold() {
+    let world = world();
+    repository(&world);
+    run(&world, "echo more >> a.txt");
+    world.ok(["exec", "--", "true"]);
+    let told = world.ok(["doctor"]);
+    assert!(told.contains("1 place holds ports") && told.contains("stead places"), "{told}");
+    let wrong = |named: &str| {
+        let output = world.run(["doctor"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{named}: {text}");
+        assert!(text.contains(named), "{named}: {text}");
+    };
+    for (folder, named) in [("objects", "borrows its Git objects"), ("blobs", "is not known")] {
+        let (folder, aside) = (world.home().join(folder), world.home().join("aside"));
+        fs::rename(&folder, &aside).unwrap();
+        wrong(named);
+        fs::rename(&aside, &folder).unwrap();
+        world.ok(["doctor"]);
+    }
+    let places = world.folder().join("state/stead/host/places.json");
+    fs::write(&places, "{").unwrap();
+    wrong("places.json");
+}

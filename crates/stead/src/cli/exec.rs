@@ -21,7 +21,7 @@ use crate::context::{Context, current_dir};
 use crate::exit::{Done, Exit};
 use crate::output::{say, say_refusal};
 use words::duration;
-pub(super) use words::{host as host_refusal, span};
+pub(in crate::cli) use words::{host as host_refusal, span};
 
 /// Run a command in this worktree as a place: bounded, with ports and a scratch folder of its own
 ///
