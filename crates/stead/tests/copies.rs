@@ -409,3 +409,41 @@ fn a_checkout_that_changed_is_no_matter_of_the_persons_files() {
     let errors = refused(&world, &["task", "apply", "1"], 65, "");
     assert!(!errors.contains("your versions"), "{errors}");
 }
+
+#[test]
+fn paths_names_everything_that_a_journey_leaves() {
+    let world = world();
+    repository(&world);
+    run(&world, RUNS, "echo theirs >> a.txt");
+    world.ok(["task", "review", "1"]);
+    world.ok(["task", "apply", "1"]);
+    world.ok(["task", "discard", "1"]);
+    world.ok(["exec", "--", "true"]);
+    let paths = world.json(["paths"]);
+    let named: Vec<&str> =
+        paths["paths"].as_array().unwrap().iter().map(|p| p["path"].as_str().unwrap()).collect();
+    for folder in [world.home(), world.folder().join("state/stead/host")] {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let path = path.to_str().unwrap();
+            // SQLite's own stand beside the database.
+            let path = path.trim_end_matches("-wal").trim_end_matches("-shm");
+            assert!(named.contains(&path), "{path}: {named:?}");
+        }
+    }
+}
+
+#[test]
+fn one_read_only_root_is_the_one_that_is_meant() {
+    let world = world();
+    repository(&world);
+    fs::write(world.folder().join("p.toml"), RUNS).unwrap();
+    let playbook = format!("playbook:{}", world.folder().join("p.toml").display());
+    let run = ["run", "--mode", "full-auto", "--root", ".:read", "--agent", &playbook, "true"];
+    let output = world.run(run);
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!told.contains("open"), "{told}");
+    world.ok(["task", "review", "1"]);
+    refused(&world, &["run", "--root", ".", "--root", ".", "--agent", &playbook, "x"], 2, "twice");
+}
