@@ -28,7 +28,8 @@ pub(in crate::cli) use words::{host as host_refusal, span};
 /// At most as many runs as the host's bound allows go on at once; others wait in the order in which
 /// they came. The place keeps its ports (STEAD_PORT, STEAD_PORT_0 …) and its scratch folder
 /// (STEAD_SCRATCH, TMPDIR) from run to run, and what a command leaves running stays up for the
-/// next, until `stead release`. Exits with the command's own status; 72 when there is no room and
+/// next, until `stead release`. The command's standard input is empty: name a file for it, as in
+/// `stead exec -- sh -c 'cmd < file'`. Exits with the command's own status; 72 when there is no room and
 /// --no-wait, 73 after waiting in vain, 74 without free ports, 75 while the place is being released,
 /// 77 when the host's facts cannot be used, 124 at the time limit, 126 and 127 when the command cannot
 /// be executed.
