@@ -9,7 +9,7 @@ use stead_core::layout::{Access, Placement};
 use stead_core::path::AgentPath;
 use stead_core::permission::Mode;
 use stead_core::refusal::RefusalKind;
-use stead_core::task::Status;
+use stead_core::task::{Owner, Status, Task};
 use stead_engine::Client;
 use stead_engine::api::{CopyState, DelegatedView, ResultResponse, TreeResponse};
 
@@ -131,7 +131,7 @@ fn tell(
             answer(format_args!("{}\n", clean::block(&result.text).trim_end()))?;
         }
     }
-    for line in held(tree, fold) {
+    for line in held(tree, fold, delegated) {
         say(line);
     }
     for line in reviewable(tree, delegated) {
@@ -149,10 +149,16 @@ fn tell(
 }
 
 /// What is still open or was changed, each with the command that helps.
-fn held(tree: &TreeResponse, fold: &Fold) -> Vec<String> {
+fn held(tree: &TreeResponse, fold: &Fold, delegated: &[DelegatedView]) -> Vec<String> {
     let mut lines = Vec::new();
     let session = &tree.session;
-    let open = fold.tasks.values().filter(|t| t.status != Status::Completed).count();
+    // The session's own task is never completed: work on it can always go on.
+    let is_own = |task: &Task| {
+        task.owner == Owner::of(Some(&AgentPath::root()))
+            && delegated.iter().any(|own| own.task == task.id)
+    };
+    let is_open = |task: &&Task| task.status != Status::Completed && !is_own(task);
+    let open = fold.tasks.values().filter(is_open).count();
     if open > 0 {
         let open = render::counted(open, "task is", "tasks are");
         lines.push(format!("{open} open: `stead task list --session {session}`"));
