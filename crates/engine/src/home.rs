@@ -159,18 +159,32 @@ impl Home {
     /// Every path with what it is for, in the order in which `stead paths` lists them.
     pub fn listing(&self) -> Vec<(&'static str, PathBuf, &'static str)> {
         let socket = self.socket().unwrap_or_else(|_| self.runtime.clone());
+        let (copies, host) = (stead_copies::Home::new(&self.data), self.host());
         vec![
             ("home", self.data.clone(), "stead's own data"),
             ("log of events", self.database(), "sessions, mail, tasks, settings of sessions"),
             ("bodies", self.blobs(), "texts longer than 64 KiB, by digest"),
+            ("copies", copies.copies(), "private copies, by session and task"),
+            ("objects", copies.depots(), "Git objects that copies borrow, by root"),
+            ("trash", copies.trash(), "copies that were discarded, for 30 days"),
+            ("applies", copies.applies(), "journals and locks of applies"),
             ("logs", self.logs(), "of the engine and of agents' commands"),
             ("engine", self.engine_record(), "which process serves this home"),
             ("lock", self.engine_lock(), "held by that process"),
+            ("lock of events", self.data.join("stead.lock"), "held by who writes the log"),
             ("lock of runs", self.runs_lock(), "held by it and by all that agents run"),
             ("roots", self.roots(), "which folders were selected as working roots"),
             ("socket", socket, "where that process listens"),
             ("settings", self.settings(), "yours; stead only reads it"),
-            ("host", self.host(), "scratch folders of agents"),
+            ("host", host.clone(), "what all homes of this user share on this machine"),
+            ("places", host.join("places.json"), "which place holds which ports"),
+            ("lock of places", host.join("places.lock"), "held while that is changed"),
+            ("runs", host.join("runs"), "records and logs of runs in places"),
+            ("bound", host.join("bound.lock"), "held while room for a run is given"),
+            ("line", host.join("line"), "who waits for room"),
+            ("releases", host.join("releasing"), "which places are being released"),
+            ("aside", host.join("aside"), "records of runs that could not be read"),
+            ("scratch", host.join("scratch"), "temporary folders of agents and places"),
         ]
     }
 }
