@@ -20,6 +20,7 @@ use stead_store::{Garbage, Reader, Store, Sweep};
 
 use crate::api::{
     CopyState, DiscardParams, GarbageKind, GarbageParams, GarbageResponse, KeptView, RemovedView,
+    RootState, RootView,
 };
 use crate::copies::{beside, holds_more};
 use crate::engine::Engine;
@@ -50,6 +51,7 @@ impl Engine {
                 Ok(_quiet) => {
                     layouts(&shared, &mut told)?;
                     unnamed(&shared, &mut told)?;
+                    gone_roots(&shared, &mut told)?;
                 }
                 Err(_) => told.keep(
                     GarbageKind::Bodies,
@@ -253,6 +255,31 @@ fn unnamed(shared: &Arc<Shared>, told: &mut GarbageResponse) -> Result<(), Refus
     Ok(())
 }
 
+/// Forgets the roots whose folders are gone and of which no copy is left outside the trash.
+fn gone_roots(shared: &Shared, told: &mut GarbageResponse) -> Result<(), Refusal> {
+    let mut needed = named(shared.store.reader())?.copied;
+    for found in stead_copies::tasks(&shared.copies).map_err(|e| failed(&e))? {
+        let Ok(layout) = found.layout else {
+            let why = "a layout cannot be read, and may name any";
+            told.keep(GarbageKind::Root, "roots whose folders are gone", why);
+            return Ok(());
+        };
+        let there = layout.slots.into_iter().filter(|slot| !found.missing.contains(&slot.slot));
+        needed.extend(there.map(|slot| slot.root));
+    }
+    let goes = |root: &RootView| root.state != RootState::Same && !needed.contains(&root.id);
+    let forgotten = if told.dry_run {
+        shared.registry.list()?.into_iter().filter(goes).collect()
+    } else {
+        shared.registry.forget(goes)?
+    };
+    for root in forgotten {
+        let name = format!("{} of {}", root.id, root.directory.as_path().display());
+        told.remove(GarbageKind::Root, name, None);
+    }
+    Ok(())
+}
+
 /// The bodies that copies keep beside the log, without the engine.
 ///
 /// # Errors
@@ -269,6 +296,8 @@ struct Named {
     digests: BTreeSet<Digest>,
     /// The roots of copies that were not discarded.
     roots: BTreeSet<RootId>,
+    /// Those of them whose copies were made.
+    copied: BTreeSet<RootId>,
 }
 
 fn named(reader: &Reader) -> Result<Named, Refusal> {
@@ -282,7 +311,11 @@ fn named(reader: &Reader) -> Result<Named, Refusal> {
         for own in replay(&log).world.delegated.into_values() {
             let is_kept = |slot: &SlotName| own.copies.get(slot).is_none_or(|copy| !copy.discarded);
             let roots = own.roots.iter().filter(|root| is_kept(&root.slot));
-            named.roots.extend(roots.map(|root| root.id.clone()));
+            let roots: Vec<RootId> = roots.map(|root| root.id.clone()).collect();
+            if own.admitted {
+                named.copied.extend(roots.iter().cloned());
+            }
+            named.roots.extend(roots);
         }
     }
     Ok(named)

@@ -184,7 +184,10 @@ fn known_as(
     let shown = directory.as_path().display();
     let refuse = |id: &RootId, line: String| {
         Err(Refusal::new(RefusalKind::Conflict, line)
-            .hint(format!("if it is meant to be the same root: `stead roots rebind {id} {shown}`")))
+            .hint(format!(
+                "if it is meant to be the same root: `stead roots rebind {id} {shown}`; else \
+                 `stead gc` forgets the old one, when no copy of it is left"
+            )))
     };
     if let Some(root) = roots.iter().find(|root| root.directory == *directory) {
         return if root.identity == *identity {

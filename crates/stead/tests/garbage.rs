@@ -363,3 +363,25 @@ fn doctor_tells_what_is_missing_below_the_copies_and_what_places_hold() {
     fs::write(&places, "{").unwrap();
     wrong("places.json");
 }
+
+#[test]
+fn a_root_is_forgotten_when_its_folder_is_gone_and_no_copy_is_left() {
+    let world = world();
+    repository(&world);
+    run(&world, "echo more >> a.txt");
+    let aside = world.folder().join("aside");
+    fs::rename(world.work(), &aside).unwrap();
+    fs::create_dir(world.work()).unwrap();
+    let sessions = world.json(["sessions"]);
+    let session = sessions["sessions"][0]["session"].as_str().unwrap();
+    assert_eq!(removed(&world.json(["gc"])), Vec::<String>::new(), "a copy is left");
+    world.ok(["task", "discard", "1", "--session", session]);
+    assert_eq!(removed(&world.json(["gc", "--dry-run"])), ["root"]);
+    assert_eq!(removed(&world.json(["gc"])), ["root"]);
+    let doctor = world.ok(["doctor"]);
+    assert!(!doctor.contains("another folder"), "{doctor}");
+    // Another folder at the same path is a root of its own.
+    repository(&world);
+    run(&world, "echo more >> a.txt");
+    assert_eq!(removed(&world.json(["gc"])), Vec::<String>::new());
+}

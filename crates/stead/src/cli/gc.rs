@@ -12,8 +12,8 @@ use crate::render::size;
 
 /// Empty the trash, and remove what nothing needs any more
 ///
-/// What has been in the trash for more than 30 days goes, depots and bodies that nothing names, and
-/// what killed processes left half made. Nothing but this command empties the trash.
+/// What has been in the trash for more than 30 days goes, depots and bodies that nothing names, roots
+/// whose folders are gone and of which no copy is left, and what killed processes left half made. Nothing but this command empties the trash.
 #[derive(Debug, Args)]
 pub(crate) struct GcArguments {
     /// First move to the trash: copies that hold nothing but what was applied, and copies whose
@@ -79,5 +79,6 @@ fn word(kind: GarbageKind) -> &'static str {
         GarbageKind::Layout => "record of the copies of",
         GarbageKind::Depot => "object files of root",
         GarbageKind::Bodies => "bodies:",
+        GarbageKind::Root => "root",
     }
 }

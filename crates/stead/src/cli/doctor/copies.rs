@@ -277,7 +277,11 @@ fn roots(home: &Home) -> Vec<Finding> {
         findings.push(Finding::warning(
             "roots",
             format!("{} {what}", clean::path(root.directory.as_path())),
-            format!("if it was moved: `stead roots rebind {} DIR`", root.id),
+            format!(
+                "if it was moved: `stead roots rebind {} DIR`; else `stead gc` forgets it, when no \
+                 copy of it is left",
+                root.id
+            ),
         ));
     }
     findings
