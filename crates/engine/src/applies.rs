@@ -31,6 +31,10 @@ pub struct CutShort {
 /// # Errors
 /// The journals cannot be listed, or the log cannot be read.
 pub fn finish_applies(home: &Home) -> Result<Vec<CutShort>, Refusal> {
+    if !home.data().is_dir() {
+        // Nothing was ever applied from there; who needs the home says what is wrong with it.
+        return Ok(Vec::new());
+    }
     let copies = stead_copies::Home::new(home.data());
     let found = leftovers(&copies).map_err(|e| unreadable(&e))?;
     let mut told = Vec::new();

@@ -159,8 +159,12 @@ fn trash(shared: &Shared, told: &mut GarbageResponse) -> Result<(), Refusal> {
         if goes {
             told.remove(GarbageKind::Trash, name, Some(bytes));
         } else {
-            let days = now().0.saturating_sub(of.at.0) / (24 * 60 * 60 * 1000);
-            let why = format!("it goes after 30 days; it came {days} days ago");
+            let came = match now().0.saturating_sub(of.at.0) / (24 * 60 * 60 * 1000) {
+                ..=0 => "it came today".to_owned(),
+                1 => "it came yesterday".to_owned(),
+                days => format!("it came {days} days ago"),
+            };
+            let why = format!("it goes after 30 days; {came}");
             told.kept.push(KeptView { kind: GarbageKind::Trash, name, bytes: Some(bytes), why });
         }
     }
@@ -294,7 +298,7 @@ pub fn kept_bodies(home: &Home) -> Result<BTreeSet<Digest>, Refusal> {
 struct Named {
     /// Every base and snapshot.
     digests: BTreeSet<Digest>,
-    /// The roots of copies that were not discarded.
+    /// The roots of copies that were not discarded, or may just be made.
     roots: BTreeSet<RootId>,
     /// Those of them whose copies were made.
     copied: BTreeSet<RootId>,

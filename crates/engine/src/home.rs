@@ -36,7 +36,11 @@ impl Home {
         let absolute = |name: &str| get(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let under_home = |below: &str| {
             absolute(env::HOME).map(|home| home.join(below)).ok_or_else(|| {
-                Refusal::new(RefusalKind::InvalidArgument, "neither HOME nor STEAD_HOME is set")
+                let line = match get(env::HOME) {
+                    Some(home) => format!("HOME={} is not absolute", Path::new(home).display()),
+                    None => "neither HOME nor STEAD_HOME is set".to_owned(),
+                };
+                Refusal::new(RefusalKind::InvalidArgument, line)
                     .hint("set STEAD_HOME to an absolute folder of your own")
             })
         };
@@ -206,6 +210,8 @@ mod tests {
         let home = Home::derive(&set, Path::new("/tmp"), 7).unwrap();
         assert_eq!((home.data(), home.runtime()), (Path::new("/d"), Path::new("/tmp/stead-7")));
         assert!(Home::derive(&vars(&[("STEAD_HOME", "d")]), Path::new("/tmp"), 7).is_err());
-        assert!(Home::derive(&vars(&[]), Path::new("/tmp"), 7).is_err());
+        let refused = |pairs| Home::derive(&vars(pairs), Path::new("/tmp"), 7).unwrap_err().line;
+        assert_eq!(refused(&[]), "neither HOME nor STEAD_HOME is set");
+        assert_eq!(refused(&[("HOME", "rel")]), "HOME=rel is not absolute");
     }
 }

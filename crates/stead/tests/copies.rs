@@ -12,6 +12,7 @@ mod common;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::Value;
 use stead_core::layout::Placement;
@@ -176,7 +177,7 @@ fn copies_42_the_persons_home_folder_is_never_copied() {
     let playbook = format!("playbook:{}", world.folder().join("p.toml").display());
     let root = home.to_str().unwrap();
     let arguments = ["run", "--root", root, "--agent", &playbook, "--mode", "full-auto", "true"];
-    let errors = refused(&world, &arguments, 2, "never copied");
+    let errors = refused(&world, &arguments, 64, "never copied");
     assert!(errors.contains("--root DIR"), "{errors}");
     assert_eq!(sessions(&world).len(), 0, "nothing remains");
 }
@@ -295,12 +296,14 @@ fn copies_52_a_large_copy_is_cancelled_and_nothing_of_it_is_left() {
     }
     fs::write(world.folder().join("p.toml"), RUNS).unwrap();
     let playbook = format!("playbook:{}", world.folder().join("p.toml").display());
-    let session =
-        world.ok(["run", "--detach", "--mode", "full-auto", "--agent", &playbook, "true"]);
-    let session = session.trim();
+    let run = ["run", "--detach", "--mode", "full-auto", "--agent", &playbook, "true"];
+    let mut run = world.command(run).stderr(Stdio::null()).spawn().unwrap();
     let staging = world.home().join("copies/.staging");
     let _ = until("copying to begin", || fs::read_dir(&staging).ok()?.next());
+    let session = sessions(&world)[0]["session"].as_str().unwrap().to_owned();
+    let session = session.as_str();
     world.ok(["stop", "/root", "--session", session]);
+    assert_eq!(run.wait().unwrap().code(), Some(64));
     let refused = until("the start to be refused", || {
         let log = world.ok(["log", "--session", session]);
         log.contains("cannot be started").then_some(log)
@@ -373,7 +376,7 @@ fn copies_58_a_home_on_another_disk_is_told_at_admission() {
     fs::write(world.folder().join("p.toml"), RUNS).unwrap();
     let playbook = format!("playbook:{}", world.folder().join("p.toml").display());
     let arguments = ["run", "--mode", "full-auto", "--agent", &playbook, "true"];
-    let errors = refused(&world, &arguments, 2, "different disks");
+    let errors = refused(&world, &arguments, 64, "different disks");
     assert!(errors.contains("STEAD_HOME"), "{errors}");
     let _ = world.run(["serve", "--stop"]);
 }

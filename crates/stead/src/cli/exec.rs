@@ -74,14 +74,26 @@ pub(crate) fn exec(arguments: &ExecArguments) -> Done {
         }
     };
     let bound = bound_here(&settings);
-    Ok(enter(&context, arguments, bound).unwrap_or_else(|error| refuse(&error)))
-}
-
-fn enter(context: &Context, arguments: &ExecArguments, bound: Bound) -> Result<Exit, ExecError> {
     let directory = match &arguments.worktree {
         Some(directory) => directory.clone(),
-        None => current_dir().map_err(|_| gone(Path::new(".")))?,
+        None => match current_dir() {
+            Ok(directory) => directory,
+            Err(refusal) => {
+                say_refusal(&refusal);
+                return Ok(Exit(71));
+            }
+        },
     };
+    let entered = enter(&context, arguments, directory, bound);
+    Ok(entered.unwrap_or_else(|error| refuse(&error)))
+}
+
+fn enter(
+    context: &Context,
+    arguments: &ExecArguments,
+    directory: PathBuf,
+    bound: Bound,
+) -> Result<Exit, ExecError> {
     let top = top_of(&directory)?;
     let host = context.home.places();
     let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();
