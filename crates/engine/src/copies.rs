@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use stead_copies::{
-    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, MakeError,
-    Outcome, Side, Snapshot,
-    Written, checkout, diff, freeze, unapplied,
+    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, MakeError, Outcome, Side,
+    Snapshot, Written, checkout, diff, freeze, unapplied,
 };
 use stead_core::delegated::{ApplyOutcome, PrivateCopy, Review};
 use stead_core::id::{ApplyId, Digest, RequestId, SessionId, SlotName, TaskId};
@@ -84,7 +83,8 @@ impl Engine {
     ) -> Result<DiscardResponse, Refusal> {
         let handle = self.session(session).await?;
         let command = Command::Discard { task, slot: params.slot };
-        let Outcomes::Discarded(given_up) = handle.run(command, Vec::new(), None, None).await? else {
+        let Outcomes::Discarded(given_up) = handle.run(command, Vec::new(), None, None).await?
+        else {
             return Ok(DiscardResponse { task, slots: Vec::new(), gone: Vec::new() });
         };
         let (shared, session) = (self.shared.clone(), session.clone());
@@ -172,8 +172,8 @@ impl Facts {
         let layout = self.layout(&git)?;
         let slot = layout.slot(&self.slot).ok_or_else(|| unreadable("the layout lost a slot"))?;
         let watch = Watch { cancel: Some(cancel), report: None };
-        let snapshot = freeze(home, &git, &layout, &self.slot, base, watch)
-            .map_err(|error| unmade(&error))?;
+        let snapshot =
+            freeze(home, &git, &layout, &self.slot, base, watch).map_err(|error| unmade(&error))?;
         let old = Base::load(home, base).map_err(unreadable)?;
         let checkout = checkout(&git, slot).map_err(|refused| refused.refusal())?;
         let shown =
@@ -338,9 +338,7 @@ impl Facts {
                 let paths = u64::try_from(written.paths().count()).unwrap_or(u64::MAX);
                 (ApplyOutcome::Applied { base: next, paths }, Some(written))
             }
-            Outcome::RolledBack { cause, rescue } => {
-                (shown::rolled_back(&cause, &rescue), None)
-            }
+            Outcome::RolledBack { cause, rescue } => (shown::rolled_back(&cause, &rescue), None),
             Outcome::RecoveryNeeded { journal, cause, failed } => {
                 let cause = format!("{cause}; going back failed: {failed}");
                 let rescue = journal.display().to_string();

@@ -183,11 +183,10 @@ fn known_as(
 ) -> Result<Option<RootId>, Refusal> {
     let shown = directory.as_path().display();
     let refuse = |id: &RootId, line: String| {
-        Err(Refusal::new(RefusalKind::Conflict, line)
-            .hint(format!(
-                "if it is meant to be the same root: `stead roots rebind {id} {shown}`; else \
+        Err(Refusal::new(RefusalKind::Conflict, line).hint(format!(
+            "if it is meant to be the same root: `stead roots rebind {id} {shown}`; else \
                  `stead gc` forgets the old one, when no copy of it is left"
-            )))
+        )))
     };
     if let Some(root) = roots.iter().find(|root| root.directory == *directory) {
         return if root.identity == *identity {

@@ -263,6 +263,15 @@ fn field_dsk_on_a_full_disk_gc_removes_what_was_left_half_made() {
     let told = world.ok(["gc"]);
     assert!(told.contains("half made"), "{told}");
     assert!(!staged.exists());
+    // Full again, and no engine runs or can start.
+    world.ok(["serve", "--stop"]);
+    fs::create_dir_all(&staged).unwrap();
+    fs::write(staged.join("large"), vec![0_u8; 64 << 10]).unwrap();
+    fs::write(staged.with_extension("lock"), "").unwrap();
+    let _ = fs::write(world.home().join("filler2"), vec![0_u8; 4 << 20]);
+    let output = world.run(["gc"]);
+    assert!(!staged.exists(), "{output:?}");
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]

@@ -368,12 +368,8 @@ fn field_out_an_interrupt_while_copies_are_made_starts_nothing() {
     for (last, expected) in [(&["slow"][..], 130), (&["--detach", "slow"], 130)] {
         arguments.truncate(5);
         arguments.extend(last);
-        let mut child = world
-            .command(&arguments)
-            .stdout(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            world.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
         let interrupt =
             || rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();

@@ -54,8 +54,8 @@ pub(crate) fn apply(arguments: &ApplyArguments) -> Done {
 /// What helps when files of the person's are in the way.
 const SETTLE: &str = "\
 to go on, committing does not help: bring what you want of your versions into the copy, put these \
-files back as they were when it was made (`git stash`, or `git checkout COMMIT -- FILE`), then \
-review and apply again";
+files back as it was made from them or as it was last applied (`git stash`, or `git checkout COMMIT \
+-- FILE`), then review and apply again";
 
 fn tell(response: &ApplyResponse) -> Result<(), Failure> {
     let ApplyResponse { task, slot, destination, outcome, before } = response;
@@ -104,13 +104,9 @@ mod tests {
             paths: Vec::new(),
             half_way,
         };
-        let back = |conflict| ApplyOutcome::RolledBack {
-            cause: String::new(),
-            conflict,
-            rescue: None,
-        };
-        let half_way =
-            ApplyOutcome::RecoveryNeeded { cause: String::new(), rescue: String::new() };
+        let back =
+            |conflict| ApplyOutcome::RolledBack { cause: String::new(), conflict, rescue: None };
+        let half_way = ApplyOutcome::RecoveryNeeded { cause: String::new(), rescue: String::new() };
         for (outcome, status) in [
             (refused(false, false), 64),
             (refused(true, false), 65),

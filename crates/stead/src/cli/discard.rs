@@ -41,9 +41,8 @@ pub(crate) fn discard(arguments: &DiscardArguments) -> Done {
             document(&response)?;
             return Ok(Exit::DONE);
         }
-        let names = |slots: &[SlotName]| {
-            slots.iter().map(SlotName::as_str).collect::<Vec<_>>().join(", ")
-        };
+        let names =
+            |slots: &[SlotName]| slots.iter().map(SlotName::as_str).collect::<Vec<_>>().join(", ");
         if !response.slots.is_empty() {
             answer(format_args!("in the trash: {}\n", names(&response.slots)))?;
         }

@@ -69,7 +69,9 @@ fn admit(given: Given) -> Result<RootParams, Refusal> {
         )
     };
     let canonical = given.path.canonicalize().map_err(|error| {
-        refuse(given.no_slot.clone().map_or_else(|| error.to_string(), |no| format!("{error}; {no}")))
+        refuse(
+            given.no_slot.clone().map_or_else(|| error.to_string(), |no| format!("{error}; {no}")),
+        )
     })?;
     if canonical.to_str().is_none() {
         return Err(usage(format!("the root {shown} cannot be used: its path is not UTF-8"))

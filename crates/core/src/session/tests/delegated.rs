@@ -285,7 +285,10 @@ fn copies_72_a_second_apply_of_a_snapshot_answers_with_the_first_outcome() {
     let command = review_of(&log, "t");
     log.ok(command);
     let apply = begun(&mut log);
-    log.ok(end(apply, ApplyOutcome::RolledBack { cause: "full".to_owned(), conflict: false, rescue: None }));
+    log.ok(end(
+        apply,
+        ApplyOutcome::RolledBack { cause: "full".to_owned(), conflict: false, rescue: None },
+    ));
     begun(&mut log);
 }
 

@@ -276,7 +276,11 @@ impl Step {
                             base: body(&format!("base at {}", log.log.len())).digest,
                             paths: 1,
                         },
-                        2 => ApplyOutcome::RolledBack { cause: "full".to_owned(), conflict: false, rescue: None },
+                        2 => ApplyOutcome::RolledBack {
+                            cause: "full".to_owned(),
+                            conflict: false,
+                            rescue: None,
+                        },
                         _ => ApplyOutcome::RecoveryNeeded {
                             cause: "odd".to_owned(),
                             rescue: "/h/rescue".to_owned(),
