@@ -35,6 +35,12 @@ const OLD: Duration = IN_TRASH;
 impl Engine {
     /// Collects what nothing needs any more.
     pub(crate) async fn collect(&self, params: GarbageParams) -> Result<GarbageResponse, Refusal> {
+        // What a damaged log names is not known, and may be anything.
+        if let Some(damage) = self.shared.read(Reader::damage).await?.first() {
+            let line = format!("nothing is collected: the database is damaged: {damage}");
+            return Err(Refusal::new(RefusalKind::Unreadable, line)
+                .hint("`stead doctor` shows what is damaged"));
+        }
         let mut told = GarbageResponse { dry_run: params.dry_run, ..GarbageResponse::default() };
         if params.copies {
             self.collect_copies(&mut told).await?;

@@ -420,6 +420,8 @@ fn a_damaged_database_is_told_where_sessions_are_listed() {
     let (_, errors) = texts(&output);
     assert_eq!(output.status.code(), Some(64), "{errors}");
     assert!(errors.contains("damaged") && errors.contains("stead doctor"), "{errors}");
+    let output = world.run(["gc", "--copies"]);
+    assert_eq!(output.status.code(), Some(64), "{output:?}");
 }
 
 #[test]
