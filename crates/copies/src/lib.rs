@@ -6,6 +6,7 @@
 
 mod admit;
 mod apply;
+mod bars;
 mod base;
 mod base_code;
 mod changes;
@@ -36,6 +37,7 @@ pub use admit::{Admitted, AdmittedSlot, Request, admit, check_root};
 pub use apply::{
     Apply, ApplyRefused, ApplyRequest, Cause, Clash, Cleared, Conflict, Outcome, Written, checkout,
 };
+pub use bars::{Bar, Barred};
 pub use base::{Base, IndexedFile};
 pub use base_code::BaseError;
 pub use changes::{Change, State, Unknown, changes};
@@ -48,10 +50,10 @@ pub use found::{
 };
 pub use freeze::freeze;
 pub use home::Home;
-pub use journal::{Finished, Header, JournalError, Leftover, Rescue, leftovers};
+pub use journal::{Finished, Header, JournalError, Leftover, Rescue, kept_journal, leftovers};
 pub use layout::{Checkout, Layout, RootKind, Slot, checked_out};
 pub use note::{Note, NoteKind};
-pub use recover::{Recorded, RecoverError, forget, recover};
+pub use recover::{Recorded, RecoverError, forget, give_up, recover};
 pub use refusal::{MakeError, Obstruction, Refused};
 pub use review::{Review, ReviewError};
 pub use rules::Rules;

@@ -30,10 +30,10 @@ pub enum RefusalKind {
     MailWaiting,
     /// What was asked for contradicts what is stored.
     Conflict,
-    /// An apply left something that is neither as before nor as reviewed: look again.
-    HalfWay,
     /// Something could not be stored or read; nothing was changed.
     Storage,
+    /// Something was begun, and how it ended is half-way, or cannot be recorded or told yet.
+    Unknown,
     /// What a decision rests on is damaged or from a newer program.
     Unreadable,
     /// The engine is being stopped, or another one holds the home.

@@ -22,6 +22,7 @@ mod session;
 mod shown;
 pub mod text;
 mod timing;
+mod unrecorded;
 
 pub use applies::{CutShort, finish_applies};
 pub use client::{Client, EventStream};

@@ -450,3 +450,58 @@ fn one_read_only_root_is_the_one_that_is_meant() {
     world.ok(["task", "review", "1"]);
     refused(&world, &["run", "--root", ".", "--root", ".", "--agent", &playbook, "x"], 2, "twice");
 }
+
+#[test]
+fn a_review_says_in_advance_what_no_apply_can_bring() {
+    let world = world();
+    let work = repository(&world);
+    world.write("sub/.gitignore", "*.ign\n");
+    world.write("sub/s.ign", "mine\n");
+    git(&work, &["add", "-A"]);
+    git(&work, &["commit", "-qm", "ignores"]);
+    run(&world, RUNS, "echo more >> a.txt; rm -r sub; ln -s a.txt sub; mkdir .GIT; touch .GIT/x");
+    let output = world.run(["task", "review", "1"]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    for line in ["no apply can bring sub: ", "no apply can bring .GIT: "] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    assert!(!said.contains("exactly this") && said.contains("is refused"), "{said}");
+    let review = world.json(["task", "review", "1"]);
+    assert_eq!(review["barred"].as_array().unwrap().len(), 2, "{review}");
+    let before = picture(&work);
+    refused_apply(&world, ".GIT: its name stands for");
+    assert_eq!(picture(&work), before);
+    // Without what is barred the rest is applied.
+    let copy = copy_of(&world, "1");
+    fs::remove_dir_all(copy.join(".GIT")).unwrap();
+    world.ok(["task", "review", "1"]);
+    refused_apply(&world, "sub: it was a folder that holds files");
+    fs::remove_file(copy.join("sub")).unwrap();
+    world.ok(["task", "review", "1"]);
+    world.ok(["task", "apply", "1"]);
+    assert_eq!(fs::read(work.join("a.txt")).unwrap(), b"one\nmore\n");
+    assert_eq!(fs::read(work.join("sub/s.ign")).unwrap(), b"mine\n");
+}
+
+/// An apply whose outcome is a refusal with this in it.
+fn refused_apply(world: &World, named: &str) {
+    let output = world.run(["task", "apply", "1"]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(64), "{output:?}");
+    assert!(told.contains(named), "{told}");
+}
+
+#[test]
+fn a_folder_that_became_a_repository_is_named_by_the_review_and_stays_in_the_original() {
+    let world = world();
+    let work = repository(&world);
+    world.write("sub/untracked", "precious\n");
+    run(&world, RUNS, "git init -q sub; echo more >> sub/b.txt; echo more >> a.txt");
+    let told = world.ok(["task", "review", "1"]);
+    assert!(told.contains("sub, which became a repository") && !told.contains("removed"), "{told}");
+    world.ok(["task", "apply", "1"]);
+    assert_eq!(fs::read(work.join("a.txt")).unwrap(), b"one\nmore\n");
+    assert_eq!(fs::read(work.join("sub/b.txt")).unwrap(), b"two\n");
+    assert_eq!(fs::read(work.join("sub/untracked")).unwrap(), b"precious\n");
+}

@@ -31,6 +31,7 @@ const RARE: &[(&str, &str)] = &[
     ("home/copies/.staging/<process>-<n>/…", "there for a moment"),
     ("home/copies/.staging/<process>-<n>.lock", "there for a moment"),
     ("home/applies/<root>.journal", "there for a moment"),
+    ("home/applies/<root>.reserve", "there for a moment"),
     ("home/applies/rescue/…", "made when a file is changed while an apply writes it"),
     ("home/log/engine.log.1", "made when the log is large"),
     ("home/log/engine.log", "made when an engine that a command started has something to say"),

@@ -12,14 +12,13 @@ pub fn http_status(kind: RefusalKind) -> StatusCode {
         RefusalKind::UnknownAgent | RefusalKind::NotFound => StatusCode::NOT_FOUND,
         RefusalKind::AlreadyExists
         | RefusalKind::Conflict
-        | RefusalKind::HalfWay
         | RefusalKind::WrongState
         | RefusalKind::MailWaiting => StatusCode::CONFLICT,
         RefusalKind::NotAllowed | RefusalKind::PersonOnly | RefusalKind::Denied => {
             StatusCode::FORBIDDEN
         }
         RefusalKind::NoRoom => StatusCode::TOO_MANY_REQUESTS,
-        RefusalKind::Storage => StatusCode::INSUFFICIENT_STORAGE,
+        RefusalKind::Storage | RefusalKind::Unknown => StatusCode::INSUFFICIENT_STORAGE,
         RefusalKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         RefusalKind::Unreadable | RefusalKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
     }

@@ -104,9 +104,17 @@ mod tests {
             paths: Vec::new(),
             half_way,
         };
-        let back =
-            |conflict| ApplyOutcome::RolledBack { cause: String::new(), conflict, rescue: None };
-        let half_way = ApplyOutcome::RecoveryNeeded { cause: String::new(), rescue: String::new() };
+        let back = |conflict| ApplyOutcome::RolledBack {
+            cause: String::new(),
+            conflict,
+            paths: Vec::new(),
+            rescue: None,
+        };
+        let half_way = ApplyOutcome::RecoveryNeeded {
+            cause: String::new(),
+            paths: Vec::new(),
+            rescue: String::new(),
+        };
         for (outcome, status) in [
             (refused(false, false), 64),
             (refused(true, false), 65),

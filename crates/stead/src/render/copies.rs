@@ -5,7 +5,7 @@ use stead_copies::Finished;
 use stead_core::delegated::Checkout;
 use stead_core::layout::Access;
 use stead_engine::CutShort;
-use stead_engine::api::{CopyState, DelegatedView, ReviewResponse};
+use stead_engine::api::{BarredView, CopyState, DelegatedView, ReviewResponse};
 
 use super::{applied, copy_state, counted};
 use crate::clean;
@@ -72,10 +72,22 @@ pub(crate) fn review(review: &ReviewResponse) -> String {
             text.push_str(&format!("{}\n", styled(shade, line)));
         }
     }
+    for BarredView { path, why } in &review.barred {
+        let path = clean::line(&path.to_string());
+        text.push_str(&format!(
+            "{}\n",
+            styled(style::BAD, format_args!("no apply can bring {path}: {why}"))
+        ));
+    }
     for (folder, files) in &review.beside {
         let files = counted(usize::try_from(*files).unwrap_or(usize::MAX), "file", "files");
+        let became = if review.repositories.contains(folder) {
+            ", which became a repository; what you have there stays as it is"
+        } else {
+            ""
+        };
         text.push_str(&format!(
-            "not reviewed and never applied: {files} changed in {}\n",
+            "not reviewed and never applied: {files} changed in {}{became}\n",
             clean::line(folder)
         ));
     }

@@ -111,7 +111,7 @@ pub(crate) fn applied(outcome: &ApplyOutcome) -> String {
                 .unwrap_or_default();
             format!("not applied, all is as it was: {}{rescue}", clean::line(cause))
         }
-        ApplyOutcome::RecoveryNeeded { cause, rescue } => {
+        ApplyOutcome::RecoveryNeeded { cause, rescue, .. } => {
             format!("half-way: {}; see {}", clean::line(cause), clean::line(rescue))
         }
     }

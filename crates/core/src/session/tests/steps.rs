@@ -279,10 +279,12 @@ impl Step {
                         2 => ApplyOutcome::RolledBack {
                             cause: "full".to_owned(),
                             conflict: false,
+                            paths: Vec::new(),
                             rescue: None,
                         },
                         _ => ApplyOutcome::RecoveryNeeded {
                             cause: "odd".to_owned(),
+                            paths: Vec::new(),
                             rescue: "/h/rescue".to_owned(),
                         },
                     },

@@ -77,7 +77,7 @@ fn help(home: &Home, layout: &Layout, slot: &Slot) -> String {
 }
 
 fn half_way(layout: &Layout, slot: &Slot, copy: &PrivateCopy) -> Option<Finding> {
-    let Some((_, ApplyOutcome::RecoveryNeeded { cause, rescue })) = &copy.ended else {
+    let Some((_, ApplyOutcome::RecoveryNeeded { cause, rescue, .. })) = &copy.ended else {
         return None;
     };
     Some(Finding::fault(
