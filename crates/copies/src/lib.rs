@@ -30,9 +30,10 @@ mod scope;
 mod snapshot;
 mod staging;
 mod trash;
+mod unapplied;
 mod withdraw;
 
-pub use admit::{Admitted, AdmittedSlot, Request, admit};
+pub use admit::{Admitted, AdmittedSlot, Request, admit, check_root};
 pub use apply::{
     Apply, ApplyRefused, ApplyRequest, Cause, Clash, Cleared, Conflict, Outcome, Written, checkout,
 };
@@ -59,4 +60,5 @@ pub use rules::Rules;
 pub use snapshot::Snapshot;
 pub use staging::{StagedFolder, clear_staging, staged};
 pub use trash::{TrashRecord, Trashed, discard, empty_trash, restore, trashed};
+pub use unapplied::{Unapplied, unapplied};
 pub use withdraw::{withdraw, withdraw_others};

@@ -273,7 +273,11 @@ impl fmt::Display for Obstruction {
                 home.display()
             ),
             Self::NoRoom { needed, free, largest } => {
-                write!(f, "the copies may take {needed} bytes of {free} that are free")?;
+                write!(
+                    f,
+                    "the copies may take {needed} bytes of {free} that are free, and a tenth of the \
+                     disk, at least 2 GiB, stays free"
+                )?;
                 let one = |(path, bytes): &(RelPath, u64)| format!("{path} {bytes}");
                 if largest.is_empty() {
                     return Ok(());

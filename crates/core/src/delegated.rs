@@ -124,11 +124,17 @@ pub enum ApplyOutcome {
         conflict: bool,
         /// The paths in the way, as people see them; not all where there are very many.
         paths: Vec<String>,
+        /// Whether an earlier apply to the root is half-way and comes first.
+        #[serde(default, skip_serializing_if = "is_false")]
+        half_way: bool,
     },
     /// Something was written, and everything is as it was before.
     RolledBack {
         /// What went wrong.
         cause: String,
+        /// Whether the person's own edits stood in the way.
+        #[serde(default, skip_serializing_if = "is_false")]
+        conflict: bool,
         /// The paths that somebody changed meanwhile, as people see them; not all where there are
         /// very many.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -147,6 +153,11 @@ pub enum ApplyOutcome {
         /// Where the recovery data is.
         rescue: String,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Delegated {

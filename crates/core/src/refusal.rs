@@ -36,7 +36,7 @@ pub enum RefusalKind {
     Conflict,
     /// Something could not be stored or read; nothing was changed.
     Storage,
-    /// Something was begun, and how it ended cannot be recorded or told yet.
+    /// Something was begun, and how it ended is half-way, or cannot be recorded or told yet.
     Unknown,
     /// What a decision rests on is damaged or from a newer program.
     Unreadable,

@@ -34,6 +34,10 @@ pub struct CutShort {
 /// # Errors
 /// The journals cannot be listed, or the log cannot be read.
 pub fn finish_applies(home: &Home) -> Result<Vec<CutShort>, Refusal> {
+    if !home.data().is_dir() {
+        // Nothing was ever applied from there; who needs the home says what is wrong with it.
+        return Ok(Vec::new());
+    }
     let copies = stead_copies::Home::new(home.data());
     let found = leftovers(&copies).map_err(|e| unreadable(&e))?;
     let mut told = Vec::new();
@@ -188,7 +192,7 @@ mod tests {
         let directory = AbsoluteDir::new("/w/app").unwrap();
         let (session, slot) = (SessionId::parse("s").unwrap(), SlotName::parse("app").unwrap());
         let (reason, paths) = ("an earlier apply was cut short".to_owned(), Vec::new());
-        let refused = ApplyOutcome::Refused { reason, conflict: false, paths };
+        let refused = ApplyOutcome::Refused { reason, conflict: false, paths, half_way: true };
         let copy = PrivateCopy {
             directory: directory.clone(),
             base: digest,

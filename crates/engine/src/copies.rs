@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use stead_copies::{
-    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, Outcome, Rescue, Side,
-    Snapshot, Written, checkout, diff, freeze,
+    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, MakeError, Outcome,
+    Rescue, Side, Snapshot, Written, checkout, diff, freeze, unapplied,
 };
 use stead_core::delegated::{ApplyOutcome, PrivateCopy, Review};
 use stead_core::id::{ApplyId, Digest, RequestId, SessionId, SlotName, TaskId};
@@ -88,35 +88,42 @@ impl Engine {
         let handle = self.session(session).await?;
         unrecorded::settle(&self.shared, &handle, session).await?;
         let command = Command::Discard { task, slot: params.slot };
-        let Outcomes::Discarded(slots) = handle.run(command, Vec::new(), None, None).await? else {
-            return Ok(DiscardResponse { task, slots: Vec::new() });
+        let Outcomes::Discarded(given_up) = handle.run(command, Vec::new(), None, None).await?
+        else {
+            return Ok(DiscardResponse { task, slots: Vec::new(), gone: Vec::new() });
         };
-        let (shared, session, gone) = (self.shared.clone(), session.clone(), slots.clone());
-        beside(move || {
-            for slot in &gone {
-                to_trash(&shared, &session, task, slot)?;
+        let (shared, session) = (self.shared.clone(), session.clone());
+        let (slots, gone) = beside(move || {
+            let (mut moved, mut gone) = (Vec::new(), Vec::new());
+            for slot in given_up {
+                let was_there = to_trash(&shared, &session, task, &slot)?;
+                if was_there { moved.push(slot) } else { gone.push(slot) }
             }
-            Ok(())
+            Ok((moved, gone))
         })
         .await?;
-        Ok(DiscardResponse { task, slots })
+        Ok(DiscardResponse { task, slots, gone })
     }
 }
 
-/// Moves one copy to the trash. What a killed engine did not come to is done by the next.
+/// Moves one copy to the trash; false when it was removed by hand. What a killed engine did not
+/// come to is done by the next.
 pub(crate) fn to_trash(
     shared: &Shared,
     session: &SessionId,
     task: TaskId,
     slot: &SlotName,
-) -> Result<(), Refusal> {
+) -> Result<bool, Refusal> {
     let copy = shared.copies.copy(session, task, slot);
     if let Err(error) = shared.home.places().release(&Which::At(copy)) {
         tracing::warn!(%session, %task, %slot, %error, "a discarded copy holds its place still");
     }
     stead_copies::discard(&shared.copies, session, task, Some(slot), now())
-        .map_err(|e| Refusal::new(RefusalKind::Storage, e.to_string()))?;
-    give_up_of(&shared.copies, session, task, slot)
+        .map_err(|e| Refusal::new(RefusalKind::Storage, e.to_string()))
+        .and_then(|trashed| {
+            give_up_of(&shared.copies, session, task, slot)?;
+            Ok(trashed.is_some())
+        })
 }
 
 /// Why a copy that was applied holds more than what was; nothing is recorded.
@@ -129,15 +136,10 @@ pub(crate) async fn holds_more(
 ) -> Result<(), String> {
     let (shared, session, slot) = (shared.clone(), session.clone(), slot.clone());
     let base = copy.base;
-    let seen = beside(move || {
-        let facts = Facts { shared, session, task, slot };
-        facts.freeze(&base, Some(0), &AtomicBool::new(false))
-    });
-    match seen.await {
-        Ok((_, response)) if response.changes.is_empty() => Ok(()),
-        Ok((_, response)) => {
-            Err(format!("it has {} changes that were not applied", response.changes.len()))
-        }
+    let more = beside(move || Facts { shared, session, task, slot }.more_than(&base));
+    match more.await {
+        Ok(None) => Ok(()),
+        Ok(Some(why)) => Err(why),
         Err(refusal) => Err(refusal.line),
     }
 }
@@ -178,13 +180,8 @@ impl Facts {
         let layout = self.layout(&git)?;
         let slot = layout.slot(&self.slot).ok_or_else(|| unreadable("the layout lost a slot"))?;
         let watch = Watch { cancel: Some(cancel), report: None };
-        let snapshot = freeze(home, &git, &layout, &self.slot, base, watch).map_err(|error| {
-            let refusal = Refusal::new(RefusalKind::WrongState, error.to_string());
-            match error.hint() {
-                Some(hint) => refusal.hint(hint),
-                None => refusal,
-            }
-        })?;
+        let snapshot =
+            freeze(home, &git, &layout, &self.slot, base, watch).map_err(|error| unmade(&error))?;
         let old = Base::load(home, base).map_err(unreadable)?;
         let checkout = checkout(&git, slot).map_err(|refused| refused.refusal())?;
         let shown =
@@ -209,13 +206,36 @@ impl Facts {
         Ok((review, response))
     }
 
+    /// What the copy holds that was not applied and would be lost with it; none: nothing.
+    fn more_than(&self, base: &Digest) -> Result<Option<String>, Refusal> {
+        let (_, response) = self.freeze(base, Some(0), &AtomicBool::new(false))?;
+        let changes = response.changes.len();
+        if changes > 0 {
+            return Ok(Some(format!("{changes} changes in it were not applied")));
+        }
+        if let Some((folder, files)) = response.beside.first() {
+            return Ok(Some(format!(
+                "files that no apply brings changed in it: {files} in {folder}"
+            )));
+        }
+        let (home, git) = (&self.shared.copies, self.shared.git()?);
+        let old = Base::load(home, base).map_err(unreadable)?;
+        let more = unapplied(home, &git, &self.layout(&git)?, &self.slot, &old);
+        Ok(more.map_err(unreadable)?.map(|more| more.to_string()))
+    }
+
     async fn apply(self, handle: &Handle) -> Result<ApplyResponse, Refusal> {
         let (task, slot) = (self.task, self.slot.clone());
         let wanted = slot.clone();
         // Looked at before it is begun, so that a refusal begins nothing.
         let root = handle.look(move |state| applicable_root(state, task, &wanted)).await??;
+        let shared = self.shared.clone();
+        let bound = beside(move || Ok((shared.registry.identity(&root.id)?, root.directory)));
+        let destination = match bound.await? {
+            (Some((bound, _)), _) => bound,
+            (None, admitted) => admitted,
+        };
         let command = Command::BeginApply { task, slot: slot.clone() };
-        let destination = root.directory.clone();
         let respond = |outcome, before| {
             let (slot, destination) = (slot.clone(), destination.clone());
             Ok(ApplyResponse { task, slot, destination, outcome, before })
@@ -298,6 +318,7 @@ impl Facts {
                     reason: refusal.line,
                     conflict: false,
                     paths: Vec::new(),
+                    half_way: false,
                 };
                 (outcome, None)
             }
@@ -346,9 +367,7 @@ impl Facts {
                 let paths = u64::try_from(written.paths().count()).unwrap_or(u64::MAX);
                 (ApplyOutcome::Applied { base: next, paths }, Some(written))
             }
-            Outcome::RolledBack { cause, rescue } => {
-                (shown::rolled_back(&cause.to_string(), cause.edited(), &rescue), None)
-            }
+            Outcome::RolledBack { cause, rescue } => (shown::rolled_back(&cause, &rescue), None),
             Outcome::RecoveryNeeded { journal, cause, failed } => {
                 let paths = cause.edited().iter().map(ToString::to_string).collect();
                 let cause = format!("{cause}; going back failed: {failed}");
@@ -376,14 +395,14 @@ async fn record(handle: &Handle, ended: &Ended) -> Result<(), Refusal> {
 /// Leads back what was written, because of `why`.
 fn taken_back(written: Written, why: String) -> ApplyOutcome {
     match written.undo() {
-        Outcome::RolledBack { rescue, .. } => shown::rolled_back(&why, &[], &rescue),
+        Outcome::RolledBack { rescue, .. } => shown::led_back(&why, &rescue),
         Outcome::RecoveryNeeded { journal, failed, .. } => {
             let cause = format!("{why}; going back failed: {failed}");
             let (paths, rescue) = (Vec::new(), journal.display().to_string());
             ApplyOutcome::RecoveryNeeded { cause, paths, rescue }
         }
         // As its documentation has it, never.
-        Outcome::Written(_) => shown::rolled_back(&why, &[], &Rescue::default()),
+        Outcome::Written(_) => shown::led_back(&why, &Rescue::default()),
     }
 }
 
@@ -405,6 +424,19 @@ pub(crate) fn name_of(session: &SessionId, apply: ApplyId) -> Result<RequestId, 
 fn unreadable(error: impl std::fmt::Display) -> Refusal {
     Refusal::new(RefusalKind::Unreadable, error.to_string())
         .hint("`stead doctor` looks at the home")
+}
+
+/// Why copies were not made.
+pub(crate) fn unmade(error: &MakeError) -> Refusal {
+    let kind = match error {
+        MakeError::Refused(_) => RefusalKind::WrongState,
+        MakeError::Failed(_) => RefusalKind::Storage,
+    };
+    let refusal = Refusal::new(kind, error.to_string());
+    match error.hint() {
+        Some(hint) => refusal.hint(hint),
+        None => refusal,
+    }
 }
 
 /// Why a task's copies cannot be used.

@@ -9,6 +9,7 @@ mod door;
 mod drivers;
 mod engine;
 mod events;
+mod forget;
 mod garbage;
 mod home;
 mod launch;

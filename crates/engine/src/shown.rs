@@ -1,6 +1,8 @@
 //! Reviews and outcomes in the words that faces pass on.
 
-use stead_copies::{ApplyRefused, Barred, Change, Conflict, Finished, Rescue, Review, headline};
+use stead_copies::{
+    ApplyRefused, Barred, Cause, Change, Conflict, Finished, Rescue, Review, headline,
+};
 use stead_core::delegated::ApplyOutcome;
 use stead_core::id::{SlotName, TaskId};
 use stead_core::refusal::RefusalKind;
@@ -53,7 +55,9 @@ pub(crate) fn refused(refused: &ApplyRefused) -> ApplyOutcome {
         }
         _ => Vec::new(),
     };
-    ApplyOutcome::Refused { reason, conflict: refusal.kind == RefusalKind::Conflict, paths }
+    let conflict = refusal.kind == RefusalKind::Conflict;
+    let half_way = matches!(refused, ApplyRefused::Unfinished(_));
+    ApplyOutcome::Refused { reason, conflict, paths, half_way }
 }
 
 /// Paths as people see them.
@@ -61,17 +65,29 @@ fn named(paths: &[RelPath]) -> Vec<String> {
     paths.iter().take(NAMED).map(ToString::to_string).collect()
 }
 
-/// An apply that was led back, because of paths that were `edited` or for another reason.
-pub(crate) fn rolled_back(cause: &str, edited: &[RelPath], rescue: &Rescue) -> ApplyOutcome {
-    let rescue = rescue.folder.as_ref().map(|folder| folder.as_path().display().to_string());
-    ApplyOutcome::RolledBack { cause: cause.to_owned(), paths: named(edited), rescue }
+/// An apply that was led back.
+pub(crate) fn rolled_back(cause: &Cause, rescue: &Rescue) -> ApplyOutcome {
+    let conflict = matches!(cause, Cause::Edited(_) | Cause::DestinationChanged(_));
+    let rescue = folder_of(rescue);
+    let paths = named(cause.edited());
+    ApplyOutcome::RolledBack { cause: cause.to_string(), conflict, paths, rescue }
+}
+
+/// An apply that was led back for a reason that is not the person's.
+pub(crate) fn led_back(cause: &str, rescue: &Rescue) -> ApplyOutcome {
+    let (cause, rescue) = (cause.to_owned(), folder_of(rescue));
+    ApplyOutcome::RolledBack { cause, conflict: false, paths: Vec::new(), rescue }
+}
+
+fn folder_of(rescue: &Rescue) -> Option<String> {
+    rescue.folder.as_ref().map(|folder| folder.as_path().display().to_string())
 }
 
 /// How a journal that an engine left was finished; `kept` is where it will be kept.
 pub(crate) fn finished(finished: &Finished, kept: &str) -> Option<ApplyOutcome> {
     const CAUSE: &str = "the engine ended while it was written";
     match finished {
-        Finished::Back => Some(rolled_back(CAUSE, &[], &Rescue::default())),
+        Finished::Back => Some(led_back(CAUSE, &Rescue::default())),
         // Only what was recorded as applied is led forward.
         Finished::Forward => None,
         Finished::Neither { rescue } => {
@@ -93,16 +109,33 @@ pub(crate) fn finished(finished: &Finished, kept: &str) -> Option<ApplyOutcome> 
 #[cfg(test)]
 #[allow(clippy::unwrap_used, clippy::panic)]
 mod tests {
-    use stead_copies::Cause;
+    use std::path::PathBuf;
 
     use super::*;
+
+    #[test]
+    fn an_apply_that_gave_way_to_the_person_is_a_conflict() {
+        let path = stead_files::RelPath::parse("a").unwrap();
+        for (cause, is_conflict) in [
+            (Cause::Edited(vec![path]), true),
+            (Cause::DestinationChanged("the index"), true),
+            (Cause::IndexLocked(PathBuf::from("l")), false),
+            (Cause::Withdrawn, false),
+        ] {
+            let outcome = rolled_back(&cause, &Rescue::default());
+            let ApplyOutcome::RolledBack { conflict, .. } = outcome else { panic!("{outcome:?}") };
+            assert_eq!(conflict, is_conflict, "{cause}");
+        }
+        let unfinished = refused(&ApplyRefused::Unfinished(PathBuf::from("j")));
+        assert!(matches!(unfinished, ApplyOutcome::Refused { half_way: true, .. }));
+    }
 
     #[test]
     fn copies_69_an_outcome_names_every_path_that_was_edited() {
         let edited: Vec<RelPath> =
             (0..10).map(|n| RelPath::parse(format!("f{n}")).unwrap()).collect();
         let cause = Cause::Edited(edited.clone());
-        let outcome = rolled_back(&cause.to_string(), cause.edited(), &Rescue::default());
+        let outcome = rolled_back(&cause, &Rescue::default());
         let ApplyOutcome::RolledBack { cause, paths, .. } = outcome else { panic!("{outcome:?}") };
         assert!(cause.contains("f4, and 5 more changed"), "{cause}");
         assert_eq!(paths.len(), 10);

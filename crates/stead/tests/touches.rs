@@ -39,10 +39,9 @@ const RARE: &[(&str, &str)] = &[
     ("host/line/…", "made when commands wait for room"),
     ("host/releasing/…", "there while a release is at work"),
     ("host/aside/…", "made when a record cannot be read"),
-    ("stead-demo-<12 digits>/…", "made by `stead demo`, whose own tests look at it"),
+    ("stead-demo-<12 hex digits>/…", "made by `stead demo`, whose own tests look at it"),
     ("host/scratch/<agent>/stead.sock", "there while a turn runs"),
     ("runtime/<digits>.sock", "there while an engine runs"),
-    ("stead-demo-<12 digits>", "made by the demo, which has a test of its own"),
     (".stead-new-<process>-<n>", "there for a moment"),
     ("index.lock", "there while an apply writes"),
 ];

@@ -93,7 +93,7 @@ pub fn applicable<'a>(
             ApplyOutcome::Applied { .. } => return Ok(Err(outcome)),
             ApplyOutcome::RecoveryNeeded { cause, rescue, .. } => {
                 return Err(Refusal::new(
-                    RefusalKind::WrongState,
+                    RefusalKind::Unknown,
                     format!("the last apply of {slot} of task {task} needs recovery: {cause}"),
                 )
                 .hint(format!("look at {rescue}; then review again")));

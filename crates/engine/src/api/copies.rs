@@ -174,6 +174,9 @@ pub struct DiscardResponse {
     pub task: TaskId,
     /// The slots whose copies are in the trash now.
     pub slots: Vec<SlotName>,
+    /// The slots whose copies somebody had removed before.
+    #[serde(default)]
+    pub gone: Vec<SlotName>,
 }
 
 /// Where a registered root is from now on.

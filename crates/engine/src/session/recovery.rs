@@ -58,6 +58,7 @@ impl Actor {
                 Some((_, Some(outcome))) => outcome.clone(),
                 _ => ApplyOutcome::RolledBack {
                     cause: "the engine ended before anything was written".to_owned(),
+                    conflict: false,
                     paths: Vec::new(),
                     rescue: None,
                 },
@@ -90,7 +91,7 @@ impl Actor {
             for (task, slot) in gone {
                 let is_there = shared.copies.copy(&session, task, &slot).symlink_metadata().is_ok();
                 let done = if is_there {
-                    to_trash(&shared, &session, task, &slot)
+                    to_trash(&shared, &session, task, &slot).map(|_| ())
                 } else {
                     applies::give_up_of(&shared.copies, &session, task, &slot)
                 };

@@ -11,6 +11,9 @@ use super::{applied, copy_state, counted};
 use crate::clean;
 use crate::output::{style, styled};
 
+/// As much of a note as people get; programs get it whole.
+const LONGEST_NOTE: usize = 160;
+
 /// The slots of a delegated task: what each is a copy of, and how far it is.
 pub(crate) fn slots(own: &DelegatedView) -> String {
     let mut text = String::new();
@@ -34,7 +37,7 @@ pub(crate) fn slots(own: &DelegatedView) -> String {
         }
     }
     for note in &own.notes {
-        text.push_str(&format!("{}\n", styled(style::DIM, clean::line(note))));
+        text.push_str(&format!("{}\n", styled(style::DIM, clean::brief(note, LONGEST_NOTE))));
     }
     text
 }

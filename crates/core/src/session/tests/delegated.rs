@@ -301,7 +301,12 @@ fn copies_72_a_second_apply_of_a_snapshot_answers_with_the_first_outcome() {
     let apply = begun(&mut log);
     log.ok(end(
         apply,
-        ApplyOutcome::RolledBack { cause: "full".to_owned(), paths: Vec::new(), rescue: None },
+        ApplyOutcome::RolledBack {
+            cause: "full".to_owned(),
+            conflict: false,
+            paths: Vec::new(),
+            rescue: None,
+        },
     ));
     begun(&mut log);
 }
@@ -319,7 +324,7 @@ fn copies_68_an_apply_that_was_recorded_stays_so_whatever_is_tried_after_it() {
     let copy = |log: &Log| log.state.world.delegated[&TaskId(2)].copies[&slot("app")].clone();
     assert_eq!((copy(&log).applied, copy(&log).applying), (Some(first), Some(second)));
     let (reason, conflict, paths) = ("cut short".to_owned(), false, Vec::new());
-    log.ok(end(second, ApplyOutcome::Refused { reason, conflict, paths }));
+    log.ok(end(second, ApplyOutcome::Refused { reason, conflict, paths, half_way: true }));
     assert_eq!(copy(&log).applied, Some(first));
     let third = begun(&mut log);
     log.ok(end(third, applied("c")));

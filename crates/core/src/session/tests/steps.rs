@@ -321,6 +321,7 @@ impl Step {
                         },
                         2 => ApplyOutcome::RolledBack {
                             cause: "full".to_owned(),
+                            conflict: false,
                             paths: Vec::new(),
                             rescue: None,
                         },

@@ -173,11 +173,17 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                 reason: "no".to_owned(),
                 conflict: true,
                 paths: vec!["a".to_owned()],
+                half_way: false,
             },
             json!({"state": "refused", "reason": "no", "conflict": true, "paths": ["a"]}),
         ),
         ended(
-            ApplyOutcome::RolledBack { cause: "full".to_owned(), paths: Vec::new(), rescue: None },
+            ApplyOutcome::RolledBack {
+                cause: "full".to_owned(),
+                conflict: false,
+                paths: Vec::new(),
+                rescue: None,
+            },
             json!({"state": "rolled-back", "cause": "full"}),
         ),
         ended(
