@@ -77,14 +77,18 @@ fn help(home: &Home, layout: &Layout, slot: &Slot) -> String {
 }
 
 fn half_way(layout: &Layout, slot: &Slot, copy: &PrivateCopy) -> Option<Finding> {
-    let Some((_, ApplyOutcome::RecoveryNeeded { cause, rescue, .. })) = &copy.ended else {
+    let Some((_, ApplyOutcome::RecoveryNeeded { cause, paths, rescue })) = &copy.ended else {
         return None;
+    };
+    let at = match paths.as_slice() {
+        [] => String::new(),
+        paths => format!(" and at {}", clean::brief(&paths.join(", "), 300)),
     };
     Some(Finding::fault(
         "apply",
         format!("the last apply of {} is half-way: {cause}", named(layout, slot)),
         format!(
-            "look at {rescue} and at these paths; a later apply or `stead task discard {} {} \
+            "look at {rescue}{at}; a later apply or `stead task discard {} {} \
              --session {}` settles it",
             layout.task, slot.slot, layout.session
         ),
