@@ -207,10 +207,10 @@ impl Teller {
             BranchEvent::Compacted { .. } => {
                 (here(), format!("goes on from a summary: {}", brief(text)), Weight::Mark)
             }
-            // Of no use to people.
-            BranchEvent::StopNoted { .. } | BranchEvent::DriverNoted { .. } => return None,
-            // The delivery, or the assignment, has told this.
-            BranchEvent::Heard { .. } => return None,
+            // Of no use to people; or the delivery, or the assignment, has told it.
+            BranchEvent::StopNoted { .. }
+            | BranchEvent::DriverNoted { .. }
+            | BranchEvent::Heard { .. } => return None,
             BranchEvent::Said { .. } => {
                 let who = here();
                 let what = self.spoken(&who, text, &notification.calls)?;
@@ -274,8 +274,9 @@ fn told_world(event: &WorldEvent) -> Option<(String, Weight)> {
             (format!("mode {}{plan}", mode(*set)), Weight::Mark)
         }
         WorldEvent::Granted { .. } => ("the same is allowed from now on".to_owned(), Weight::Step),
-        // Its agent's being there tells this.
+        // Its agent's being there, or its turn's beginning, tells this.
         WorldEvent::TasksNumbered { .. }
+        | WorldEvent::Captured { .. }
         | WorldEvent::TaskReserved { .. }
         | WorldEvent::TaskRefused { .. }
         | WorldEvent::TaskSettled { .. } => return None,
@@ -316,8 +317,6 @@ fn told_world(event: &WorldEvent) -> Option<(String, Weight)> {
                 .map_or_else(|| "has no label any more".to_owned(), |l| format!("is called {l}"));
             (format!("the session {what}"), Weight::Mark)
         }
-        // Its turn's beginning tells this.
-        WorldEvent::Captured { .. } => return None,
         WorldEvent::Restored { task, slot, .. } => {
             (format!("{slot} of task {task} is as it was before"), Weight::Mark)
         }
