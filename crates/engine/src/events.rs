@@ -179,8 +179,8 @@ fn told(reader: &Reader, event: &Event) -> Told {
     let body: BodyRef = match event {
         BranchEvent::AgentReserved { message: Some(message), .. } => *message,
         BranchEvent::HookNoted { context: body, .. }
-        | BranchEvent::Compacted { summary: body, .. } => *body,
-        BranchEvent::MailStored { body, .. }
+        | BranchEvent::Compacted { summary: body, .. }
+        | BranchEvent::MailStored { body, .. }
         | BranchEvent::Heard { body, .. }
         | BranchEvent::Said { body, .. }
         | BranchEvent::Answered { body, .. }
