@@ -10,6 +10,7 @@ use common::{World, call, is_running, replies, run, say};
 use serde_json::json;
 use stead_core::event::{MailKind, Outcome};
 use stead_core::permission::Answer;
+use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::shell::{ShellFate, ShellId};
 use stead_model::{Message, Request};
 
@@ -199,4 +200,21 @@ async fn an_interrupt_ends_the_shells_that_hold_a_turn() {
     assert_eq!((end.outcome, end.result.as_str()), (Outcome::Interrupted, "the last word"));
     assert!(!is_running("30.0801"));
     assert_eq!(world.state().shells, [(ShellId(1), ShellFate::Stopped)]);
+}
+
+#[tokio::test]
+async fn an_end_that_cannot_be_stored_holds_the_turn_until_it_is() {
+    let world = World::new();
+    world.state().refuse_end = Some(Refusal::new(RefusalKind::Storage, "the disk is full"));
+    let end = run(world.turn(), SHORT, move |request| {
+        Ok(match (replies(request), told(request).len()) {
+            (0, _) => call("a", "bash", json!({ "command": "sleep 0.3" })),
+            (_, told) => say(&told.to_string()),
+        })
+    })
+    .await;
+    assert_eq!((end.outcome, end.result.as_str()), (Outcome::Completed, "1"));
+    let state = world.state();
+    assert!(state.refuse_end.is_none());
+    assert_eq!(state.shells, [(ShellId(1), ShellFate::Exited(0))]);
 }

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 use stead_core::id::SessionId;
+use stead_core::path::AgentPath;
 use stead_engine::api::EventNotification;
 use stead_testkit::until;
 
@@ -80,7 +81,7 @@ fn field_ses_08_a_compaction_drops_no_event_and_is_the_same_after_a_crash() {
     // The calls behind the cut have names that no call before it had.
     let calls: Vec<String> = told
         .iter()
-        .filter(|e| e.kind == "said" && e.conversation.as_ref().is_some_and(|path| path.is_root()))
+        .filter(|e| e.kind == "said" && e.conversation.as_ref().is_some_and(AgentPath::is_root))
         .flat_map(|e| e.body["calls"].as_array().cloned().unwrap_or_default())
         .map(|call| call.to_string())
         .collect();

@@ -166,3 +166,45 @@ fn a_shell_that_an_engine_left_is_lost_once_and_its_owner_hears_so() {
         assert_eq!(told.last().unwrap().body["outcome"], "completed");
     });
 }
+
+#[test]
+fn agents_81_each_agent_hears_of_its_own_shell_although_the_numbers_are_the_same() {
+    let world = world();
+    let playbook = r#"
+[[agent]]
+path = "/root"
+[[agent.turn]]
+step = [
+  { call = { tool = "agent", as = "child", with = { task_name = "child", message = "go" } } },
+  { call = { tool = "bash", with = { command = "sleep 1.5; exit 3", open_input = true } } },
+  { wait = ["{{child}}"] },
+  { say = "done" },
+]
+[[agent]]
+path = "/root/child"
+[[agent.turn]]
+step = [
+  { call = { tool = "bash", with = { command = "sleep 1.6; exit 5", open_input = true } } },
+  { call = { tool = "bash", as = "other", with = { shell = 2, stop = true } } },
+  { say = "{{other}}" },
+]
+"#;
+    runtime().block_on(async {
+        let client = client(&world).await.unwrap();
+        let started = client.start(&start(&world, "two", playbook, "go")).await.unwrap();
+        let told = follow(&client, &started.session, 0).await;
+        assert_eq!(told.last().unwrap().body["outcome"], "completed");
+        let shells = of(&told, "shell-started");
+        let numbers: Vec<_> = shells.iter().map(|e| &e.body["shell"]).collect();
+        assert_eq!(numbers, [&json!(1), &json!(1)]);
+        let mut heard: Vec<_> = of(&told, "heard")
+            .into_iter()
+            .filter(|e| e.body["sort"] == "EXECUTION")
+            .map(|e| (e.conversation.clone().unwrap().to_string(), e.text.clone().unwrap()))
+            .collect();
+        heard.sort();
+        assert_eq!(heard.len(), 2);
+        assert!(heard[0].0 == "/root" && heard[0].1.contains("status 3"), "{heard:?}");
+        assert!(heard[1].0 == "/root/child" && heard[1].1.contains("status 5"), "{heard:?}");
+    });
+}

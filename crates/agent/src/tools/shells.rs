@@ -31,6 +31,9 @@ pub(super) const LARGEST_LOG: u64 = 64 * 1024 * 1024;
 /// How long a shell may take to read what is written to it.
 const READ_ON: Duration = Duration::from_secs(5);
 
+/// After so long an end that could not be stored is stored again.
+const AGAIN: Duration = Duration::from_millis(500);
+
 /// What a shell is found by: whose it is, and its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ShellKey {
@@ -226,10 +229,21 @@ impl Watcher {
             self.command,
             self.process.log.display()
         );
-        let asked = |answer| Ask::ShellEnded { shell, fate, report, answer };
-        if let Err(refusal) = self.port.ask(asked).await {
-            // Its turn has ended, which recorded it, or the session is being closed.
-            tracing::debug!(%shell, why = %refusal.line, "a shell's end is not recorded here");
+        loop {
+            let report = report.clone();
+            let asked = |answer| Ask::ShellEnded { shell, fate, report, answer };
+            match self.port.ask(asked).await {
+                Ok(()) => break,
+                // Its turn cannot complete before this is stored, and an interrupt stores it too.
+                Err(refusal) if refusal.kind == RefusalKind::Storage && !stop.is_cancelled() => {
+                    let _ = timeout(AGAIN, stop.cancelled()).await;
+                }
+                Err(refusal) => {
+                    // Its turn has ended, which recorded it, or the session is being closed.
+                    tracing::debug!(%shell, why = %refusal.line, "its end is not recorded here");
+                    break;
+                }
+            }
         }
         let _ = sender.send(Some(ended));
     }

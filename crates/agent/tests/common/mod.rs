@@ -45,6 +45,8 @@ pub(crate) struct State {
     pub(crate) started: u32,
     /// What is refused instead of being recorded, once.
     pub(crate) refuse_say: Option<Refusal>,
+    /// The same of a shell's end.
+    pub(crate) refuse_end: Option<Refusal>,
 }
 
 /// A folder with a root `app`, a session and a spawner.
@@ -73,6 +75,7 @@ impl World {
             shells: Vec::new(),
             started: 0,
             refuse_say: None,
+            refuse_end: None,
         };
         let lock = Lock::try_exclusive(&folder.path().join("runs.lock"), "runs");
         let runs = Arc::new(lock.unwrap().unwrap());
@@ -301,6 +304,10 @@ impl State {
                 self.asked.push(format!("shell {command}"));
                 self.started += 1;
                 let _ = answer.send(Ok(ShellId(self.started)));
+            }
+            Ask::ShellEnded { answer, .. } if self.refuse_end.is_some() => {
+                let refusal = self.refuse_end.take().unwrap();
+                let _ = answer.send(Err(refusal));
             }
             Ask::ShellEnded { shell, fate, report, answer } => {
                 self.asked.push(format!("shell {shell} {fate}"));
