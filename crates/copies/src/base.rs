@@ -84,6 +84,14 @@ impl Base {
             .unwrap_or_else(|_| self.manifest.clone())
     }
 
+    /// What is covered and at or below one of these `repositories`, which folders of the copy became
+    /// since: neither changed nor removed by a copy, because no review can look there.
+    pub(crate) fn held_by(&self, repositories: &[RelPath]) -> impl Iterator<Item = &Entry> {
+        let scope = self.scope();
+        let held = repositories.iter().flat_map(|path| self.manifest.within(path));
+        held.filter(move |entry| !scope.holds(&entry.path))
+    }
+
     /// The base after `snapshot` was applied: what it covers is the snapshot's, everything else
     /// stays as admission found it, the ignore rules too: what is covered is decided once.
     ///

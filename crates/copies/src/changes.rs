@@ -54,6 +54,11 @@ impl State {
         matches!(self, Self::Folder { .. })
     }
 
+    /// Whether it is a folder in which its own owner may not change names.
+    pub(crate) fn is_closed(&self) -> bool {
+        matches!(self, Self::Folder { mode } if mode & OPEN != OPEN)
+    }
+
     /// Whether it is a file or a link: what one rename brings or takes away.
     pub fn is_leaf(&self) -> bool {
         matches!(self, Self::File { .. } | Self::Link { .. })
@@ -80,6 +85,9 @@ impl State {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
 }
+
+/// The permission bits that stead needs in a folder while it changes what is in it.
+pub(crate) const OPEN: u16 = 0o700;
 
 /// One path that a snapshot changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -158,7 +166,13 @@ mod tests {
 
     fn snapshot_of(entries: Vec<Entry>) -> Snapshot {
         let manifest = manifest(entries);
-        Snapshot { digest: manifest.digest(), manifest, beside: Vec::new(), commits: None }
+        Snapshot {
+            digest: manifest.digest(),
+            manifest,
+            beside: Vec::new(),
+            repositories: Vec::new(),
+            commits: None,
+        }
     }
 
     fn entry(at: &str, mode: u16, node: Node) -> Entry {

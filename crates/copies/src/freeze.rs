@@ -61,6 +61,15 @@ pub fn freeze(
     Err(MakeError::refused(&copy, Obstruction::Unstable(Vec::new())))
 }
 
+/// What a look at a copy says of what is covered.
+struct Judged {
+    uncovered: Scope,
+    /// Folders that hold something of the base and became repositories.
+    repositories: Vec<RelPath>,
+    /// Every new path that was looked at.
+    looked_at: HashSet<RelPath>,
+}
+
 struct Freezing<'a> {
     home: &'a Home,
     git: &'a Git,
@@ -75,7 +84,7 @@ impl Freezing<'_> {
         let walk_options =
             WalkOptions { filter: Some(&choose), watch: self.watch, ..WalkOptions::default() };
         let listing = walk(self.copy, &walk_options)?;
-        let (uncovered, judged) = self.judge(&listing)?;
+        let Judged { uncovered, repositories, looked_at: judged } = self.judge(&listing)?;
         self.refuse_obstacles(&listing, &uncovered)?;
         let wanted = |path: &RelPath, _: &Stat| !uncovered.holds(path);
         let options = CaptureOptions { walk: walk_options, digests: Digests::Of(&wanted) };
@@ -94,7 +103,7 @@ impl Freezing<'_> {
         if captured.manifest.entries().iter().any(is_new) {
             return Ok(None);
         }
-        let manifest = covered(&captured, &uncovered)?;
+        let manifest = covered(&captured, &uncovered, self.base.held_by(&repositories))?;
         let mut keeper = Keeper::new(self.home);
         if !self.keep(&manifest, &mut keeper)? {
             return Ok(None);
@@ -102,30 +111,35 @@ impl Freezing<'_> {
         let digest = keeper.bytes(&manifest.encode())?;
         keeper.settle()?;
         let beside = self.beside(&captured, &uncovered);
-        Ok(Some(Snapshot { digest, manifest, beside, commits: self.commits() }))
+        let commits = self.commits();
+        Ok(Some(Snapshot { digest, manifest, beside, repositories, commits }))
     }
 
     /// What is not covered: as the base has it, and of what is new in the copy what the base's
-    /// rules ignore and what is a repository of its own. Also every new path that was looked at.
-    fn judge(&self, listing: &Listing) -> Result<(Scope, HashSet<RelPath>), CopyError> {
+    /// rules ignore and what is a repository of its own.
+    fn judge(&self, listing: &Listing) -> Result<Judged, CopyError> {
         let known = self.base.scope();
         let nested = listing.folders().iter().filter(|folder| {
-            !folder.path.is_root() && folder.entries.iter().any(|found| *found.name == *b".git")
+            let is_repository = folder.entries.iter().any(|found| *found.name == *b".git");
+            is_repository && !folder.path.is_root() && !known.holds(&folder.path)
         });
-        let nested = nested.map(|folder| folder.path.clone());
-        let known = known.with(nested);
+        let nested = Scope::new(nested.map(|folder| folder.path.clone()));
+        let held = nested.tops().iter().filter(|path| !self.base.manifest.within(path).is_empty());
+        let repositories = held.cloned().collect();
+        let known = known.with(nested.tops().iter().cloned());
         let new: Vec<(RelPath, bool)> = listing
             .entries()
             .filter(|(path, _)| !known.holds(path) && self.base.manifest.get(path).is_none())
             .map(|(path, found)| (path, found.stat.kind == Kind::Folder))
             .collect();
-        let judged = new.iter().map(|(path, _)| path.clone()).collect();
+        let looked_at = new.iter().map(|(path, _)| path.clone()).collect();
         let (folders, files): (Vec<_>, Vec<_>) = new.into_iter().partition(|(_, folder)| *folder);
         let rules = &self.base.rules;
         // Folders first: what is in an ignored one needs no judgement of its own.
         let known = known.with(rules.ignored(self.home, self.git, &folders)?);
         let files: Vec<_> = files.into_iter().filter(|(path, _)| !known.holds(path)).collect();
-        Ok((known.with(rules.ignored(self.home, self.git, &files)?), judged))
+        let uncovered = known.with(rules.ignored(self.home, self.git, &files)?);
+        Ok(Judged { uncovered, repositories, looked_at })
     }
 
     fn refuse_obstacles(&self, listing: &Listing, uncovered: &Scope) -> Result<(), MakeError> {
@@ -190,10 +204,17 @@ fn choose(path: &RelPath, _: &Stat) -> Choice {
     if path.as_bytes() == b".git" { Choice::LeaveOut } else { Choice::Take }
 }
 
-/// The covered part, without what the system saw: two equal trees have one encoding.
-fn covered(captured: &Captured, uncovered: &Scope) -> Result<Manifest, CopyError> {
+/// The covered part, without what the system saw: two equal trees have one encoding. What is `held`
+/// by folders that became repositories is in it as the base has it.
+fn covered<'a>(
+    captured: &'a Captured,
+    uncovered: &Scope,
+    held: impl Iterator<Item = &'a Entry>,
+) -> Result<Manifest, CopyError> {
     let entries = captured.manifest.entries().iter();
-    let entries = entries.filter(|entry| !uncovered.holds(&entry.path));
-    let entries = entries.map(|entry| Entry { seen: None, ..entry.clone() }).collect();
+    let entries = entries.filter(|entry| !uncovered.holds(&entry.path)).chain(held);
+    let mut entries: Vec<Entry> =
+        entries.map(|entry| Entry { seen: None, ..entry.clone() }).collect();
+    entries.sort_by(|one, two| one.path.cmp(&two.path));
     Ok(Manifest::new(Time { secs: 0, nanos: 0 }, entries)?)
 }

@@ -64,6 +64,11 @@ impl Home {
         self.0.join("applies")
     }
 
+    /// What applies that were cut short or edited meanwhile left for a person.
+    pub fn rescued(&self) -> PathBuf {
+        self.applies().join("rescue")
+    }
+
     /// File contents and manifests of bases and snapshots, by digest.
     pub fn blobs(&self) -> Blobs {
         Blobs::of(&self.0)

@@ -6,6 +6,7 @@
 
 mod admit;
 mod apply;
+mod bars;
 mod base;
 mod base_code;
 mod changes;
@@ -29,12 +30,14 @@ mod scope;
 mod snapshot;
 mod staging;
 mod trash;
+mod unapplied;
 mod withdraw;
 
-pub use admit::{Admitted, AdmittedSlot, Request, admit};
+pub use admit::{Admitted, AdmittedSlot, Request, admit, check_root};
 pub use apply::{
     Apply, ApplyRefused, ApplyRequest, Cause, Clash, Cleared, Conflict, Outcome, Written, checkout,
 };
+pub use bars::{Bar, Barred};
 pub use base::{Base, IndexedFile};
 pub use base_code::BaseError;
 pub use changes::{Change, State, Unknown, changes};
@@ -47,14 +50,15 @@ pub use found::{
 };
 pub use freeze::freeze;
 pub use home::Home;
-pub use journal::{Finished, Header, JournalError, Leftover, Rescue, leftovers};
+pub use journal::{Finished, Header, JournalError, Leftover, Rescue, kept_journal, leftovers};
 pub use layout::{Checkout, Layout, RootKind, Slot, checked_out};
 pub use note::{Note, NoteKind};
-pub use recover::{Recorded, RecoverError, forget, recover};
+pub use recover::{Recorded, RecoverError, forget, give_up, recover};
 pub use refusal::{MakeError, Obstruction, Refused};
 pub use review::{Review, ReviewError};
 pub use rules::Rules;
 pub use snapshot::Snapshot;
 pub use staging::{StagedFolder, clear_staging, staged};
 pub use trash::{TrashRecord, Trashed, discard, empty_trash, restore, trashed};
+pub use unapplied::{Unapplied, unapplied};
 pub use withdraw::{withdraw, withdraw_others};

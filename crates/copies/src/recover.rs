@@ -1,11 +1,13 @@
 //! Finishing an apply that was cut short: back to the old tree, or on to the new one.
 
+use std::path::PathBuf;
+
 use stead_core::id::RootId;
 use stead_core::step::{self, Moment};
 use stead_files::{Holder, Lock, LockError, RootFolder, TreeError, holder};
 
 use crate::Home;
-use crate::apply::{ApplyRefused, IndexLock, Way, open_admitted, rescue_folder, settle};
+use crate::apply::{ApplyRefused, IndexLock, Reserve, Way, open_admitted, rescue_folder, settle};
 use crate::journal::{Finished, Journal, JournalError, Rescue, lock_of};
 
 /// What the log says of the apply.
@@ -62,6 +64,8 @@ pub fn recover(
         return Err(RecoverError::Busy(holder(&path)?));
     };
     let Some(mut journal) = Journal::read(home, root)? else { return Ok(None) };
+    // What a killed apply held of the disk is what finishing it may need.
+    let _ = Reserve::release(home, root);
     if let Some(finished) = &journal.header.finished {
         return Ok(Some(finished.clone()));
     }
@@ -101,7 +105,8 @@ fn lead(
     Ok(settled.rescue)
 }
 
-/// Removes a finished journal, once its outcome is recorded. One that is not finished stays.
+/// Removes a finished journal, once its outcome is recorded; one that left paths neither old nor new
+/// is moved to [`kept_journal`]. One that is not finished stays.
 ///
 /// # Errors
 /// [`RecoverError`].
@@ -110,8 +115,35 @@ pub fn forget(home: &Home, root: &RootId) -> Result<(), RecoverError> {
     let Some(_lock) = Lock::try_exclusive(&path, "forget an apply")? else {
         return Err(RecoverError::Busy(holder(&path)?));
     };
-    match Journal::read(home, root)? {
-        Some(journal) if journal.header.finished.is_some() => Ok(Journal::remove(home, root)?),
-        _ => Ok(()),
+    let Some(Journal { header, .. }) = Journal::read(home, root)? else { return Ok(()) };
+    match &header.finished {
+        None => Ok(()),
+        Some(Finished::Neither { .. }) => Ok(Journal::set_aside(home, &header).map(|_| ())?),
+        Some(Finished::Back | Finished::Forward) => Ok(Journal::remove(home, root)?),
+    }
+}
+
+/// Gives up a journal that cannot be finished because its root is gone or is another folder, for a
+/// person who gave its copy up: moves it to [`kept_journal`], and gives that place. One that can be
+/// finished stays, and so does one that is finished.
+///
+/// # Errors
+/// [`RecoverError`].
+pub fn give_up(home: &Home, root: &RootId) -> Result<Option<PathBuf>, RecoverError> {
+    let path = lock_of(home, root);
+    let Some(_lock) = Lock::try_exclusive(&path, "give an apply up")? else {
+        return Err(RecoverError::Busy(holder(&path)?));
+    };
+    let Some(Journal { header, .. }) = Journal::read(home, root)? else { return Ok(None) };
+    if header.finished.is_some() {
+        return Ok(None);
+    }
+    match open_admitted(header.source.as_path(), &header.identity) {
+        Err(ApplyRefused::DestinationChanged { .. }) => {
+            let _ = Reserve::release(home, root);
+            Ok(Some(Journal::set_aside(home, &header)?))
+        }
+        Err(other) => Err(RecoverError::Destination(other)),
+        Ok(_) => Ok(None),
     }
 }

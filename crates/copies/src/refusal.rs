@@ -1,10 +1,11 @@
 //! Why a layout was not admitted or a copy not frozen: what a person can do something about.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use stead_core::id::SlotName;
-use stead_files::{Obstacle, RelPath};
+use stead_files::{Obstacle, ObstacleKind, RelPath};
 use stead_git::{ObjectId, Operation};
 
 use crate::error::CopyError;
@@ -177,8 +178,29 @@ impl Refused {
                     .to_owned()
             }
             Obstruction::Unstable(_) => "stop what writes there, and try again".to_owned(),
+            Obstruction::Unsupported(obstacles) => {
+                let help: BTreeSet<&str> =
+                    obstacles.iter().map(|obstacle| help(&obstacle.kind)).collect();
+                let help: Vec<&str> = help.into_iter().collect();
+                format!("in {root}: {}", help.join("; "))
+            }
             _ => return None,
         })
+    }
+}
+
+/// What makes a path one that can be carried.
+fn help(kind: &ObstacleKind) -> &'static str {
+    match kind {
+        ObstacleKind::Owner(_) => "make files of others your own (chown), or remove them",
+        ObstacleKind::Acl => "remove access control lists (setfacl -b)",
+        ObstacleKind::Flagged => "remove flags (chattr -i -a)",
+        ObstacleKind::Attribute(_) => "remove attributes (setfattr -x)",
+        ObstacleKind::Special(_) => "remove pipes, sockets and devices",
+        ObstacleKind::Unreadable => "let yourself read it (chmod u+r)",
+        ObstacleKind::HardLink { .. } => {
+            "make each name a file of its own (copy it, and move the copy over it), or remove it"
+        }
     }
 }
 
@@ -251,7 +273,11 @@ impl fmt::Display for Obstruction {
                 home.display()
             ),
             Self::NoRoom { needed, free, largest } => {
-                write!(f, "the copies may take {needed} bytes of {free} that are free")?;
+                write!(
+                    f,
+                    "the copies may take {needed} bytes of {free} that are free, and a tenth of the \
+                     disk, at least 2 GiB, stays free"
+                )?;
                 let one = |(path, bytes): &(RelPath, u64)| format!("{path} {bytes}");
                 if largest.is_empty() {
                     return Ok(());

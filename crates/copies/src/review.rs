@@ -2,17 +2,17 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
 use stead_core::id::{Digest, SlotName};
 use stead_core::layout::{AbsoluteDir, Access};
 use stead_files::RelPath;
 
+use crate::bars::{Barred, barred};
 use crate::changes::{Change, Unknown, changes};
 use crate::{Base, Checkout, Home, Layout, Snapshot};
 
 /// A frozen snapshot against its base (2.7): everything that the person sees, and that apply
 /// compares again. An apply is of one review; the digest says which.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Review {
     /// The private copy that was frozen.
     pub copy: PathBuf,
@@ -28,9 +28,14 @@ pub struct Review {
     pub checkout: Option<Checkout>,
     /// The eligible changes, in the order of paths.
     pub changes: Vec<Change>,
+    /// Of these, what no apply can bring: with any of them every apply is refused, as a whole.
+    pub barred: Vec<Barred>,
     /// What else differs and is never applied: below ignored paths and in nested repositories, by
     /// the topmost folder, with the number of files.
     pub beside: Vec<(RelPath, u64)>,
+    /// Of these, the folders that became repositories of their own in the copy: what the original
+    /// has there stays as it is.
+    pub repositories: Vec<RelPath>,
     /// How many commits were made in the copy; none when that is not known. An apply brings files,
     /// `stead submit` brings commits.
     pub commits: Option<u64>,
@@ -82,8 +87,10 @@ impl Review {
             snapshot: snapshot.digest,
             digest: digest(base, snapshot, &changes),
             checkout,
+            barred: barred(base, &changes),
             changes,
             beside: snapshot.beside.clone(),
+            repositories: snapshot.repositories.clone(),
             commits: snapshot.commits,
         })
     }

@@ -20,6 +20,11 @@ impl Scope {
         Self::new(self.0.iter().cloned().chain(more))
     }
 
+    /// The topmost paths, in their order.
+    pub(crate) fn tops(&self) -> &[RelPath] {
+        &self.0
+    }
+
     /// The topmost path of the set that `path` is or is below.
     pub(crate) fn top(&self, path: &RelPath) -> Option<&RelPath> {
         let after = self.0.partition_point(|top| top <= path);

@@ -18,6 +18,10 @@ pub struct Snapshot {
     /// What else differs from the base: below ignored paths and in nested repositories, counted by
     /// the topmost folder. Never applied. Known to the freeze alone: [`Snapshot::load`] gives none.
     pub beside: Vec<(RelPath, u64)>,
+    /// Folders that hold something of the base and became repositories of their own in the copy. The
+    /// manifest has what is there as the base has it: nobody can review it, so it is not changed.
+    /// Known to the freeze alone, as `beside`.
+    pub repositories: Vec<RelPath>,
     /// Commits that the copy's HEAD has and admission's has not; none when the copy's repository
     /// cannot be asked, or there is none. They are never moved by an apply. Known to the freeze
     /// alone, as `beside`.
@@ -33,6 +37,12 @@ impl Snapshot {
         let damaged = |reason: String| CopyError::Blob { digest: *digest, reason };
         let bytes = home.blobs().get(digest)?.ok_or_else(|| damaged("it is gone".to_owned()))?;
         let manifest = Manifest::decode(&bytes).map_err(|error| damaged(error.to_string()))?;
-        Ok(Self { digest: *digest, manifest, beside: Vec::new(), commits: None })
+        Ok(Self {
+            digest: *digest,
+            manifest,
+            beside: Vec::new(),
+            repositories: Vec::new(),
+            commits: None,
+        })
     }
 }

@@ -109,7 +109,14 @@ pub fn discard(
         roots: slots.iter().map(|slot| slot.root.clone()).collect(),
     };
     let trashed = Trashed { folder: new_entry(home, &record)?, record };
-    stead_files::trash(&path, &trashed.folder, KEPT.as_ref())?;
+    if let Err(error) = stead_files::trash(&path, &trashed.folder, KEPT.as_ref()) {
+        // An entry about nothing would be counted; the error matters more than what is left of it.
+        if matches!(is_there(&trashed.kept()), Ok(false)) {
+            let _ = fs::remove_file(trashed.folder.join(RECORD));
+            let _ = fs::remove_dir(&trashed.folder);
+        }
+        return Err(error.into());
+    }
     // A session without tasks needs no folder; one that has more keeps it.
     if let (None, Some(session)) = (slot, path.parent()) {
         let _ = fs::remove_dir(session);

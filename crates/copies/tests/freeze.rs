@@ -313,8 +313,11 @@ fn what_no_apply_could_bring_is_refused_with_its_paths() {
     fs::hard_link(copy.join("a.txt"), copy.join("second")).unwrap();
     let pipe = copy.join("pipe");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let MakeError::Refused(refused) = try_freeze(&kit, &admitted).unwrap_err() else { panic!() };
+    let error = try_freeze(&kit, &admitted).unwrap_err();
+    let hint = error.hint().unwrap();
+    let MakeError::Refused(refused) = error else { panic!() };
     let Obstruction::Unsupported(obstacles) = &refused.why else { panic!("{refused}") };
+    assert!(hint.contains("remove pipes") && hint.contains(copy.to_str().unwrap()), "{hint}");
     let paths: Vec<String> = obstacles.iter().map(|o| o.path.to_string()).collect();
     assert_eq!(paths, ["a.txt", "pipe", "second"]);
     assert_eq!(obstacles[0].kind, ObstacleKind::HardLink { names: 2 });
@@ -359,4 +362,50 @@ fn the_base_after_an_apply_is_the_snapshot_with_the_rest_as_it_was() {
         freeze(&kit.home, &kit.git, &admitted.layout, &slot("app"), &digest, Watch::default())
             .unwrap();
     assert_eq!(again, snapshot);
+}
+
+#[test]
+fn a_folder_that_became_a_repository_is_named_and_what_it_held_is_no_removal() {
+    let entries: [fn(&Path); 4] = [
+        |git| fs::create_dir(git).unwrap(),
+        |git| fs::write(git, "").unwrap(),
+        |git| fs::write(git, "gitdir: /nowhere").unwrap(),
+        |git| symlink("nowhere", git).unwrap(),
+    ];
+    for (number, make) in (1..).zip(entries) {
+        let kit = Kit::new();
+        let app = kit.repository("app");
+        write(&app.join("dir/untracked"), "precious");
+        write(&app.join("dir/deep/c"), "three\n");
+        let (admitted, copy) = kit.copy_as(number, &app);
+        make(&copy.join("dir/.git"));
+        fs::remove_file(copy.join("dir/b.txt")).unwrap();
+        write(&copy.join("dir/deep/c"), "changed\n");
+        write(&copy.join("a.txt"), "changed\n");
+        let snapshot = frozen(&kit, &admitted);
+        assert_eq!(changes(&kit, &admitted, &snapshot), ["~ a.txt"]);
+        assert_eq!(snapshot.repositories, [rel("dir")]);
+        assert_eq!(snapshot.beside, [(rel("dir"), 3)]);
+        let base = base(&kit, &admitted);
+        assert_eq!(stead_copies::changes(&base, &snapshot).unwrap().len(), 1);
+        let loaded = Snapshot::load(&kit.home, &snapshot.digest).unwrap();
+        assert_eq!(loaded.manifest, snapshot.manifest);
+        // Applied, it is told against what the original still has.
+        let next = base.after(&snapshot).unwrap();
+        assert_eq!(next.manifest.within(&rel("dir")).len(), 5);
+    }
+}
+
+#[test]
+fn a_file_in_whose_place_a_repository_is_stays_and_a_new_repository_is_only_counted() {
+    let kit = Kit::new();
+    let app = kit.repository("app");
+    let (admitted, copy) = kit.copy(&app);
+    fs::remove_file(copy.join("a.txt")).unwrap();
+    kit.ok(&copy, &["init", "-q", "a.txt"]);
+    kit.ok(&copy, &["init", "-q", "clone"]);
+    let snapshot = frozen(&kit, &admitted);
+    assert_eq!(changes(&kit, &admitted, &snapshot), [""; 0]);
+    assert_eq!(snapshot.repositories, [rel("a.txt")]);
+    assert_eq!(snapshot.beside.len(), 2);
 }

@@ -9,8 +9,8 @@ use std::path::Path;
 
 use common::{Kit, slot, write};
 use stead_copies::{
-    Admitted, Apply, ApplyRequest, Base, Contents, DiffOptions, Outcome, Review, Side, Snapshot,
-    checked_out, diff, freeze, leftovers,
+    Admitted, Apply, ApplyRefused, ApplyRequest, Base, Clash, Contents, DiffOptions, Outcome,
+    Review, Side, Snapshot, checked_out, diff, freeze, leftovers,
 };
 use stead_core::id::{Digest, RequestId};
 use stead_files::Watch;
@@ -37,14 +37,13 @@ fn review(kit: &Kit, admitted: &Admitted, base: &Digest) -> (Snapshot, Base, Rev
     (snapshot, base, review, String::from_utf8(text).unwrap())
 }
 
-/// Applies a review; gives the paths and the next base.
-fn apply(
+fn check(
     kit: &Kit,
     admitted: &Admitted,
     number: u32,
     (snapshot, base, review): (&Snapshot, &Base, &Review),
-) -> (Vec<String>, Digest) {
-    let request = ApplyRequest {
+) -> Result<Apply, ApplyRefused> {
+    Apply::check(&ApplyRequest {
         home: &kit.home,
         git: &kit.git,
         apply: &RequestId::parse(&format!("apply-{number}")).unwrap(),
@@ -53,8 +52,18 @@ fn apply(
         base,
         snapshot,
         review,
-    };
-    let checked = Apply::check(&request).unwrap_or_else(|refused| panic!("{refused}"));
+    })
+}
+
+/// Applies a review; gives the paths and the next base.
+fn apply(
+    kit: &Kit,
+    admitted: &Admitted,
+    number: u32,
+    (snapshot, base, review): (&Snapshot, &Base, &Review),
+) -> (Vec<String>, Digest) {
+    let checked = check(kit, admitted, number, (snapshot, base, review));
+    let checked = checked.unwrap_or_else(|refused| panic!("{refused}"));
     let Outcome::Written(written) = checked.write() else { panic!("not written") };
     let paths = written.paths().map(ToString::to_string).collect();
     written.clear().unwrap();
@@ -144,4 +153,37 @@ fn a_plain_folder_is_reviewed_and_applied() {
     let (paths, _) = apply(&kit, &admitted, 1, (&snapshot, &base, &first));
     assert_eq!(paths, ["a", "b", "b/c"]);
     assert!(!folder.join("b").exists());
+}
+
+#[test]
+fn an_apply_that_was_taken_back_is_told_from_an_edit_and_goes_on_from_the_copys_files() {
+    let kit = Kit::new();
+    let app = kit.repository("app");
+    let (admitted, copy) = kit.copy(&app);
+    write(&copy.join("a.txt"), "one\ntask\n");
+    write(&copy.join("new"), "task\n");
+    write(&copy.join("dir/b.txt"), "task\n");
+    let base = admitted.layout.slots[0].base;
+    let (snapshot, base, first, _) = review(&kit, &admitted, &base);
+    let (_, base) = apply(&kit, &admitted, 1, (&snapshot, &base, &first));
+    kit.ok(&app, &["reset", "-q", "--hard"]);
+    fs::remove_file(app.join("new")).unwrap();
+    write(&app.join("dir/b.txt"), "mine\n");
+    for file in ["a.txt", "new", "dir/b.txt"] {
+        write(&copy.join(file), "more\n");
+    }
+    let (snapshot, base, second, _) = review(&kit, &admitted, &base);
+    let refused = check(&kit, &admitted, 2, (&snapshot, &base, &second)).unwrap_err();
+    let hint = refused.refusal().hint.unwrap();
+    assert!(hint.contains("from the private copy"), "{hint}");
+    let ApplyRefused::Conflicts(found) = refused else { panic!("{refused}") };
+    let found: Vec<_> = found.iter().map(|one| (one.path.to_string(), one.clash)).collect();
+    let expected =
+        [("a.txt", Clash::TakenBack), ("dir/b.txt", Clash::BothChanged), ("new", Clash::TakenBack)];
+    assert_eq!(found, expected.map(|(path, clash)| (path.to_owned(), clash)));
+    for file in ["a.txt", "new", "dir/b.txt"] {
+        fs::copy(copy.join(file), app.join(file)).unwrap();
+    }
+    let (paths, _) = apply(&kit, &admitted, 3, (&snapshot, &base, &second));
+    assert!(paths.is_empty(), "they are there: {paths:?}");
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use common::{Kit, contents, picture, rel, request_for, session, slot, write};
+use common::{Kit, contents, mode, picture, rel, request_for, session, set_mode, slot, write};
 use stead_copies::{
     Base, Contents, CopyError, Layout, clear_staging, discard, empty_trash, forget_depot,
     forget_layout, found, freeze, live_blobs, restore, trashed,
@@ -15,6 +15,7 @@ use stead_copies::{
 use stead_core::id::{RootId, TaskId, Timestamp};
 use stead_core::layout::Access;
 use stead_files::{Lock, Watch};
+use stead_testkit::as_a_plain_user;
 
 #[test]
 fn field_cln_11_work_on_a_detached_copy_is_in_the_trash_and_comes_back() {
@@ -248,4 +249,39 @@ fn the_layout_of_copies_that_are_gone_for_good_goes_and_nothing_else_does() {
     assert!(
         forget_depot(&kit.home, &RootId::parse("root-app").unwrap(), &BTreeSet::new()).unwrap()
     );
+}
+
+#[test]
+fn a_copy_that_may_not_be_written_is_discarded_restored_and_removed() {
+    let kit = Kit::new();
+    let app = kit.repository("app");
+    let (_, copy) = kit.copy(&app);
+    kit.ok(&copy, &["rm", "-rq", "--cached", "dir"]);
+    for folder in [copy.join("dir"), copy.clone()] {
+        set_mode(&folder, 0o555);
+    }
+    as_a_plain_user();
+    let before = contents(&copy);
+    let gone = discard(&kit.home, &session(), TaskId(1), Some(&slot("app")), Timestamp(1));
+    let gone = gone.unwrap().unwrap();
+    assert!(!copy.exists());
+    assert_eq!(mode(&gone.kept()), 0o555);
+    restore(&kit.home, &gone).unwrap();
+    assert_eq!((contents(&copy), mode(&copy)), (before, 0o555));
+    discard(&kit.home, &session(), TaskId(1), Some(&slot("app")), Timestamp(1)).unwrap();
+    assert_eq!(empty_trash(&kit.home, Timestamp(2)).unwrap().len(), 1);
+    assert!(trashed(&kit.home).unwrap().is_empty());
+}
+
+#[test]
+fn a_copy_that_cannot_be_moved_leaves_no_entry_in_the_trash() {
+    let kit = Kit::new();
+    let app = kit.repository("app");
+    let (_, copy) = kit.copy(&app);
+    set_mode(copy.parent().unwrap(), 0o555);
+    as_a_plain_user();
+    discard(&kit.home, &session(), TaskId(1), Some(&slot("app")), Timestamp(1)).unwrap_err();
+    assert!(copy.is_dir());
+    assert_eq!(fs::read_dir(kit.home.trash()).unwrap().count(), 0);
+    set_mode(copy.parent().unwrap(), 0o700);
 }

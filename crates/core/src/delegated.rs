@@ -56,6 +56,9 @@ pub struct PrivateCopy {
     pub applying: Option<ApplyId>,
     /// The last apply that ended: which snapshot, and how.
     pub ended: Option<(Digest, ApplyOutcome)>,
+    /// The last apply that ended as applied, whatever was tried after it: what recovery has to know
+    /// of it, because what people were told was applied is never led back (`spec/copies.md` 2.8).
+    pub applied: Option<ApplyId>,
     /// Whether it was moved to the trash.
     pub discarded: bool,
 }
@@ -121,11 +124,21 @@ pub enum ApplyOutcome {
         conflict: bool,
         /// The paths in the way, as people see them; not all where there are very many.
         paths: Vec<String>,
+        /// Whether an earlier apply to the root is half-way and comes first.
+        #[serde(default, skip_serializing_if = "is_false")]
+        half_way: bool,
     },
     /// Something was written, and everything is as it was before.
     RolledBack {
         /// What went wrong.
         cause: String,
+        /// Whether the person's own edits stood in the way.
+        #[serde(default, skip_serializing_if = "is_false")]
+        conflict: bool,
+        /// The paths that somebody changed meanwhile, as people see them; not all where there are
+        /// very many.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        paths: Vec<String>,
         /// Where the state that was found then is kept, if it differed from both.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rescue: Option<String>,
@@ -134,9 +147,17 @@ pub enum ApplyOutcome {
     RecoveryNeeded {
         /// What went wrong.
         cause: String,
+        /// The paths that were left as they were found; not all where there are very many.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        paths: Vec<String>,
         /// Where the recovery data is.
         rescue: String,
     },
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl Delegated {
@@ -236,12 +257,13 @@ pub(crate) fn evolve(
                 copy.applying = Some(ApplyId(position));
             }
         }
-        WorldEvent::ApplyEnded { task, slot, snapshot, outcome, .. } => {
+        WorldEvent::ApplyEnded { task, slot, apply, snapshot, outcome } => {
             if let Some(copy) = copy_mut(tasks, *task, slot) {
                 copy.applying = None;
                 copy.ended = Some((*snapshot, outcome.clone()));
                 if let ApplyOutcome::Applied { base, .. } = outcome {
                     copy.base = *base;
+                    copy.applied = Some(*apply);
                 }
             }
         }
@@ -284,6 +306,7 @@ impl PrivateCopy {
             reviewed: None,
             applying: None,
             ended: None,
+            applied: None,
             discarded: false,
         }
     }

@@ -36,6 +36,8 @@ pub enum RefusalKind {
     Conflict,
     /// Something could not be stored or read; nothing was changed.
     Storage,
+    /// Something was begun, and how it ended is half-way, or cannot be recorded or told yet.
+    Unknown,
     /// What a decision rests on is damaged or from a newer program.
     Unreadable,
     /// The engine is being stopped, or another one holds the home.

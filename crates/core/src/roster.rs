@@ -268,6 +268,10 @@ impl Roster {
             .collect();
         near.sort();
         let names: Vec<&str> = near.iter().take(NEAREST).map(|(_, path)| path.as_str()).collect();
-        format!("the nearest addresses are {}", names.join(", "))
+        match names.as_slice() {
+            [] => "no agent is in this session".to_owned(),
+            [only] => format!("the nearest address is {only}"),
+            names => format!("the nearest addresses are {}", names.join(", ")),
+        }
     }
 }

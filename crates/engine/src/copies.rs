@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use stead_copies::{
-    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, Outcome, Side, Snapshot,
-    Written, checkout, diff, freeze,
+    Apply, ApplyRequest, Base, Contents, CopyError, DiffOptions, Layout, MakeError, Outcome,
+    Rescue, Side, Snapshot, Written, checkout, diff, freeze, unapplied,
 };
 use stead_core::delegated::{ApplyOutcome, PrivateCopy, Review};
 use stead_core::id::{ApplyId, Digest, RequestId, SessionId, SlotName, TaskId};
@@ -20,9 +20,11 @@ use stead_place::Which;
 use crate::api::{
     ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, ReviewParams, ReviewResponse,
 };
+use crate::applies::{finish_recorded, give_up_of};
 use crate::engine::Engine;
 use crate::session::{Handle, Shared, now};
 use crate::shown;
+use crate::unrecorded::{self, Ended};
 
 /// How often the end of an apply is tried to be stored, and how long between.
 const TRIES: usize = 5;
@@ -37,6 +39,7 @@ impl Engine {
         params: ReviewParams,
     ) -> Result<ReviewResponse, Refusal> {
         let handle = self.session(session).await?;
+        unrecorded::settle(&self.shared, &handle, session).await?;
         let slot = params.slot;
         let wanted = slot.clone();
         let (copy, since) = handle
@@ -66,6 +69,7 @@ impl Engine {
         let (engine, session) = (self.clone(), session.clone());
         tokio::spawn(async move {
             let handle = engine.session(&session).await?;
+            unrecorded::settle(&engine.shared, &handle, &session).await?;
             let _keeping = engine.shared.keeping.read().await;
             let facts = Facts { shared: engine.shared.clone(), session, task, slot: params.slot };
             facts.apply(&handle).await
@@ -82,36 +86,44 @@ impl Engine {
         params: DiscardParams,
     ) -> Result<DiscardResponse, Refusal> {
         let handle = self.session(session).await?;
+        unrecorded::settle(&self.shared, &handle, session).await?;
         let command = Command::Discard { task, slot: params.slot };
-        let Outcomes::Discarded(slots) = handle.run(command, Vec::new(), None, None).await? else {
-            return Ok(DiscardResponse { task, slots: Vec::new() });
+        let Outcomes::Discarded(given_up) = handle.run(command, Vec::new(), None, None).await?
+        else {
+            return Ok(DiscardResponse { task, slots: Vec::new(), gone: Vec::new() });
         };
-        let (shared, session, gone) = (self.shared.clone(), session.clone(), slots.clone());
-        beside(move || {
-            for slot in &gone {
-                to_trash(&shared, &session, task, slot)?;
+        let (shared, session) = (self.shared.clone(), session.clone());
+        let (slots, gone) = beside(move || {
+            let (mut moved, mut gone) = (Vec::new(), Vec::new());
+            for slot in given_up {
+                let was_there = to_trash(&shared, &session, task, &slot)?;
+                if was_there { moved.push(slot) } else { gone.push(slot) }
             }
-            Ok(())
+            Ok((moved, gone))
         })
         .await?;
-        Ok(DiscardResponse { task, slots })
+        Ok(DiscardResponse { task, slots, gone })
     }
 }
 
-/// Moves one copy to the trash. What a killed engine did not come to is done by the next.
+/// Moves one copy to the trash; false when it was removed by hand. What a killed engine did not
+/// come to is done by the next.
 pub(crate) fn to_trash(
     shared: &Shared,
     session: &SessionId,
     task: TaskId,
     slot: &SlotName,
-) -> Result<(), Refusal> {
+) -> Result<bool, Refusal> {
     let copy = shared.copies.copy(session, task, slot);
     if let Err(error) = shared.home.places().release(&Which::At(copy)) {
         tracing::warn!(%session, %task, %slot, %error, "a discarded copy holds its place still");
     }
     stead_copies::discard(&shared.copies, session, task, Some(slot), now())
-        .map(|_| ())
         .map_err(|e| Refusal::new(RefusalKind::Storage, e.to_string()))
+        .and_then(|trashed| {
+            give_up_of(&shared.copies, session, task, slot)?;
+            Ok(trashed.is_some())
+        })
 }
 
 /// Why a copy that was applied holds more than what was; nothing is recorded.
@@ -124,15 +136,10 @@ pub(crate) async fn holds_more(
 ) -> Result<(), String> {
     let (shared, session, slot) = (shared.clone(), session.clone(), slot.clone());
     let base = copy.base;
-    let seen = beside(move || {
-        let facts = Facts { shared, session, task, slot };
-        facts.freeze(&base, Some(0), &AtomicBool::new(false))
-    });
-    match seen.await {
-        Ok((_, response)) if response.changes.is_empty() => Ok(()),
-        Ok((_, response)) => {
-            Err(format!("it has {} changes that were not applied", response.changes.len()))
-        }
+    let more = beside(move || Facts { shared, session, task, slot }.more_than(&base));
+    match more.await {
+        Ok(None) => Ok(()),
+        Ok(Some(why)) => Err(why),
         Err(refusal) => Err(refusal.line),
     }
 }
@@ -173,13 +180,8 @@ impl Facts {
         let layout = self.layout(&git)?;
         let slot = layout.slot(&self.slot).ok_or_else(|| unreadable("the layout lost a slot"))?;
         let watch = Watch { cancel: Some(cancel), report: None };
-        let snapshot = freeze(home, &git, &layout, &self.slot, base, watch).map_err(|error| {
-            let refusal = Refusal::new(RefusalKind::WrongState, error.to_string());
-            match error.hint() {
-                Some(hint) => refusal.hint(hint),
-                None => refusal,
-            }
-        })?;
+        let snapshot =
+            freeze(home, &git, &layout, &self.slot, base, watch).map_err(|error| unmade(&error))?;
         let old = Base::load(home, base).map_err(unreadable)?;
         let checkout = checkout(&git, slot).map_err(|refused| refused.refusal())?;
         let shown =
@@ -204,13 +206,36 @@ impl Facts {
         Ok((review, response))
     }
 
+    /// What the copy holds that was not applied and would be lost with it; none: nothing.
+    fn more_than(&self, base: &Digest) -> Result<Option<String>, Refusal> {
+        let (_, response) = self.freeze(base, Some(0), &AtomicBool::new(false))?;
+        let changes = response.changes.len();
+        if changes > 0 {
+            return Ok(Some(format!("{changes} changes in it were not applied")));
+        }
+        if let Some((folder, files)) = response.beside.first() {
+            return Ok(Some(format!(
+                "files that no apply brings changed in it: {files} in {folder}"
+            )));
+        }
+        let (home, git) = (&self.shared.copies, self.shared.git()?);
+        let old = Base::load(home, base).map_err(unreadable)?;
+        let more = unapplied(home, &git, &self.layout(&git)?, &self.slot, &old);
+        Ok(more.map_err(unreadable)?.map(|more| more.to_string()))
+    }
+
     async fn apply(self, handle: &Handle) -> Result<ApplyResponse, Refusal> {
         let (task, slot) = (self.task, self.slot.clone());
         let wanted = slot.clone();
         // Looked at before it is begun, so that a refusal begins nothing.
         let root = handle.look(move |state| applicable_root(state, task, &wanted)).await??;
+        let shared = self.shared.clone();
+        let bound = beside(move || Ok((shared.registry.identity(&root.id)?, root.directory)));
+        let destination = match bound.await? {
+            (Some((bound, _)), _) => bound,
+            (None, admitted) => admitted,
+        };
         let command = Command::BeginApply { task, slot: slot.clone() };
-        let destination = root.directory.clone();
         let respond = |outcome, before| {
             let (slot, destination) = (slot.clone(), destination.clone());
             Ok(ApplyResponse { task, slot, destination, outcome, before })
@@ -225,44 +250,62 @@ impl Facts {
         };
         let facts = self.clone();
         let (outcome, written) = beside(move || Ok(facts.write(apply, &review))).await?;
-        self.record(handle, apply, outcome.clone()).await?;
-        if let Some(written) = written {
-            let session = self.session.clone();
-            let cleared = beside(move || Ok(written.clear())).await?;
-            match cleared {
-                Ok(cleared) if cleared.rescue.paths.is_empty() => {}
-                Ok(cleared) => {
-                    let folder = cleared.rescue.folder.map(|f| f.as_path().display().to_string());
-                    tracing::warn!(%session, %task, ?folder, "files written late were kept");
-                }
-                // The journal is still there, and the next engine goes on with it.
-                Err(error) => {
-                    tracing::warn!(%session, %task, %error, "an apply is not cleared yet");
-                }
+        let (session, task) = (self.session.clone(), self.task);
+        let ended = Ended { session, task, slot: self.slot.clone(), apply, outcome };
+        let outcome = match record(handle, &ended).await {
+            Ok(()) => {
+                self.clear(written).await?;
+                ended.outcome
             }
-        }
+            Err(why) => self.take_back(handle, ended, written, &why).await?,
+        };
         respond(outcome, false)
     }
 
-    /// Stores how it ended. What cannot be stored is led back by recovery: nothing was promised.
-    async fn record(
+    /// Removes what a recorded apply still holds.
+    async fn clear(&self, written: Option<Written>) -> Result<(), Refusal> {
+        let Some(written) = written else { return Ok(()) };
+        let (session, task) = (&self.session, self.task);
+        match beside(move || Ok(written.clear())).await? {
+            Ok(cleared) if cleared.rescue.paths.is_empty() => {}
+            Ok(cleared) => {
+                let folder = cleared.rescue.folder.map(|f| f.as_path().display().to_string());
+                tracing::warn!(%session, %task, ?folder, "files written late were kept");
+            }
+            // The journal is still there, and the next apply or engine goes on with it.
+            Err(error) => {
+                tracing::warn!(%session, %task, %error, "an apply is not cleared yet");
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes back what was written and cannot be recorded: nobody was promised anything yet. What
+    /// then cannot be recorded either is kept, and told as it is.
+    async fn take_back(
         &self,
         handle: &Handle,
-        apply: ApplyId,
-        outcome: ApplyOutcome,
-    ) -> Result<(), Refusal> {
-        let mut tries = 0;
-        loop {
-            let (task, slot, outcome) = (self.task, self.slot.clone(), outcome.clone());
-            let command = Command::EndApply { task, slot, apply, outcome };
-            match handle.run(command, Vec::new(), None, None).await {
-                Ok(_) => return Ok(()),
-                Err(refusal) if refusal.kind == RefusalKind::Storage && tries < TRIES => {
-                    tries += 1;
-                    tokio::time::sleep(PAUSE).await;
-                }
-                Err(refusal) => return Err(refusal),
+        mut ended: Ended,
+        written: Option<Written>,
+        why: &Refusal,
+    ) -> Result<ApplyOutcome, Refusal> {
+        if let Some(written) = written {
+            let (task, slot, apply) = (self.task, self.slot.clone(), ended.apply);
+            let has = move |state: &State| {
+                let own = state.world.delegated.get(&task);
+                own.and_then(|own| own.copies.get(&slot)).is_some_and(|c| c.applied == Some(apply))
+            };
+            // A store that failed may have kept it nevertheless; only the log can tell.
+            if handle.look(has).await? {
+                self.clear(Some(written)).await?;
+                return Ok(ended.outcome);
             }
+            let why = format!("how it ended could not be recorded: {}", why.line);
+            ended.outcome = beside(move || Ok(taken_back(written, why))).await?;
+        }
+        match record(handle, &ended).await {
+            Ok(()) => Ok(ended.outcome),
+            Err(why) => Err(unrecorded::keep(&self.shared, handle, ended, &why)),
         }
     }
 
@@ -275,6 +318,7 @@ impl Facts {
                     reason: refusal.line,
                     conflict: false,
                     paths: Vec::new(),
+                    half_way: false,
                 };
                 (outcome, None)
             }
@@ -299,8 +343,9 @@ impl Facts {
             review.checkout.clone(),
         )
         .map_err(unreadable)?;
-        // Before anything is written: afterwards nothing may fail but the record.
-        let next = base.after(&snapshot).and_then(|next| next.save(home)).map_err(unreadable)?;
+        if let Some(found) = layout.slot(&self.slot) {
+            finish_recorded(&self.shared.home, home, &found.root)?;
+        }
         let request = ApplyRequest {
             home,
             git: &git,
@@ -315,20 +360,49 @@ impl Facts {
             Ok(checked) => checked,
             Err(refused) => return Ok((shown::refused(&refused), None)),
         };
+        // Before anything is written: afterwards nothing may fail but the record.
+        let next = base.after(&snapshot).and_then(|next| next.save(home)).map_err(unreadable)?;
         Ok(match checked.write() {
             Outcome::Written(written) => {
                 let paths = u64::try_from(written.paths().count()).unwrap_or(u64::MAX);
                 (ApplyOutcome::Applied { base: next, paths }, Some(written))
             }
-            Outcome::RolledBack { cause, rescue } => {
-                (shown::rolled_back(&cause.to_string(), &rescue), None)
-            }
+            Outcome::RolledBack { cause, rescue } => (shown::rolled_back(&cause, &rescue), None),
             Outcome::RecoveryNeeded { journal, cause, failed } => {
+                let paths = cause.edited().iter().map(ToString::to_string).collect();
                 let cause = format!("{cause}; going back failed: {failed}");
                 let rescue = journal.display().to_string();
-                (ApplyOutcome::RecoveryNeeded { cause, rescue }, None)
+                (ApplyOutcome::RecoveryNeeded { cause, paths, rescue }, None)
             }
         })
+    }
+}
+
+/// Stores how an apply ended, trying a few times.
+async fn record(handle: &Handle, ended: &Ended) -> Result<(), Refusal> {
+    let mut tries = 0;
+    loop {
+        match ended.record(handle).await {
+            Err(refusal) if refusal.kind == RefusalKind::Storage && tries < TRIES => {
+                tries += 1;
+                tokio::time::sleep(PAUSE).await;
+            }
+            told => return told,
+        }
+    }
+}
+
+/// Leads back what was written, because of `why`.
+fn taken_back(written: Written, why: String) -> ApplyOutcome {
+    match written.undo() {
+        Outcome::RolledBack { rescue, .. } => shown::led_back(&why, &rescue),
+        Outcome::RecoveryNeeded { journal, failed, .. } => {
+            let cause = format!("{why}; going back failed: {failed}");
+            let (paths, rescue) = (Vec::new(), journal.display().to_string());
+            ApplyOutcome::RecoveryNeeded { cause, paths, rescue }
+        }
+        // As its documentation has it, never.
+        Outcome::Written(_) => shown::led_back(&why, &Rescue::default()),
     }
 }
 
@@ -350,6 +424,19 @@ pub(crate) fn name_of(session: &SessionId, apply: ApplyId) -> Result<RequestId, 
 fn unreadable(error: impl std::fmt::Display) -> Refusal {
     Refusal::new(RefusalKind::Unreadable, error.to_string())
         .hint("`stead doctor` looks at the home")
+}
+
+/// Why copies were not made.
+pub(crate) fn unmade(error: &MakeError) -> Refusal {
+    let kind = match error {
+        MakeError::Refused(_) => RefusalKind::WrongState,
+        MakeError::Failed(_) => RefusalKind::Storage,
+    };
+    let refusal = Refusal::new(kind, error.to_string());
+    match error.hint() {
+        Some(hint) => refusal.hint(hint),
+        None => refusal,
+    }
 }
 
 /// Why a task's copies cannot be used.

@@ -20,6 +20,7 @@ use stead_store::{Garbage, Reader, Store, Sweep};
 
 use crate::api::{
     CopyState, DiscardParams, GarbageKind, GarbageParams, GarbageResponse, KeptView, RemovedView,
+    RootState, RootView,
 };
 use crate::copies::{beside, holds_more};
 use crate::engine::Engine;
@@ -34,6 +35,12 @@ const OLD: Duration = IN_TRASH;
 impl Engine {
     /// Collects what nothing needs any more.
     pub(crate) async fn collect(&self, params: GarbageParams) -> Result<GarbageResponse, Refusal> {
+        // What a damaged log names is not known, and may be anything.
+        if let Some(damage) = self.shared.read(Reader::damage).await?.first() {
+            let line = format!("nothing is collected: the database is damaged: {damage}");
+            return Err(Refusal::new(RefusalKind::Unreadable, line)
+                .hint("`stead doctor` shows what is damaged"));
+        }
         let mut told = GarbageResponse { dry_run: params.dry_run, ..GarbageResponse::default() };
         if params.copies {
             self.collect_copies(&mut told).await?;
@@ -41,12 +48,16 @@ impl Engine {
         let shared = self.shared.clone();
         let quiet = shared.keeping.clone().try_write_owned();
         beside(move || {
-            trash(&shared, &mut told)?;
-            staging(&shared, &mut told)?;
+            let (old, half_made) = ("what is in it", "what was left half made");
+            let done = trash(&shared, &mut told);
+            told.unless_done(GarbageKind::Trash, old, done);
+            let done = staging(&shared, &mut told);
+            told.unless_done(GarbageKind::Staging, half_made, done);
             match quiet {
                 Ok(_quiet) => {
                     layouts(&shared, &mut told)?;
                     unnamed(&shared, &mut told)?;
+                    gone_roots(&shared, &mut told)?;
                 }
                 Err(_) => told.keep(
                     GarbageKind::Bodies,
@@ -154,8 +165,12 @@ fn trash(shared: &Shared, told: &mut GarbageResponse) -> Result<(), Refusal> {
         if goes {
             told.remove(GarbageKind::Trash, name, Some(bytes));
         } else {
-            let days = now().0.saturating_sub(of.at.0) / (24 * 60 * 60 * 1000);
-            let why = format!("it goes after 30 days; it came {days} days ago");
+            let came = match now().0.saturating_sub(of.at.0) / (24 * 60 * 60 * 1000) {
+                ..=0 => "it came today".to_owned(),
+                1 => "it came yesterday".to_owned(),
+                days => format!("it came {days} days ago"),
+            };
+            let why = format!("it goes after 30 days; {came}");
             told.kept.push(KeptView { kind: GarbageKind::Trash, name, bytes: Some(bytes), why });
         }
     }
@@ -250,6 +265,31 @@ fn unnamed(shared: &Arc<Shared>, told: &mut GarbageResponse) -> Result<(), Refus
     Ok(())
 }
 
+/// Forgets the roots whose folders are gone and of which no copy is left outside the trash.
+fn gone_roots(shared: &Shared, told: &mut GarbageResponse) -> Result<(), Refusal> {
+    let mut needed = named(shared.store.reader())?.copied;
+    for found in stead_copies::tasks(&shared.copies).map_err(|e| failed(&e))? {
+        let Ok(layout) = found.layout else {
+            let why = "a layout cannot be read, and may name any";
+            told.keep(GarbageKind::Root, "roots whose folders are gone", why);
+            return Ok(());
+        };
+        let there = layout.slots.into_iter().filter(|slot| !found.missing.contains(&slot.slot));
+        needed.extend(there.map(|slot| slot.root));
+    }
+    let goes = |root: &RootView| root.state != RootState::Same && !needed.contains(&root.id);
+    let forgotten = if told.dry_run {
+        shared.registry.list()?.into_iter().filter(goes).collect()
+    } else {
+        shared.registry.forget(goes)?
+    };
+    for root in forgotten {
+        let name = format!("{} of {}", root.id, root.directory.as_path().display());
+        told.remove(GarbageKind::Root, name, None);
+    }
+    Ok(())
+}
+
 /// The bodies that copies keep beside the log, without the engine.
 ///
 /// # Errors
@@ -264,8 +304,10 @@ pub fn kept_bodies(home: &Home) -> Result<BTreeSet<Digest>, Refusal> {
 struct Named {
     /// Every base and snapshot.
     digests: BTreeSet<Digest>,
-    /// The roots of copies that were not discarded.
+    /// The roots of copies that were not discarded, or may just be made.
     roots: BTreeSet<RootId>,
+    /// Those of them whose copies were made.
+    copied: BTreeSet<RootId>,
 }
 
 fn named(reader: &Reader) -> Result<Named, Refusal> {
@@ -279,7 +321,11 @@ fn named(reader: &Reader) -> Result<Named, Refusal> {
         for own in replay(&log).world.delegated.into_values() {
             let is_kept = |slot: &SlotName| own.copies.get(slot).is_none_or(|copy| !copy.discarded);
             let roots = own.roots.iter().filter(|root| is_kept(&root.slot));
-            named.roots.extend(roots.map(|root| root.id.clone()));
+            let roots: Vec<RootId> = roots.map(|root| root.id.clone()).collect();
+            if own.admitted {
+                named.copied.extend(roots.iter().cloned());
+            }
+            named.roots.extend(roots);
         }
     }
     Ok(named)
@@ -306,6 +352,13 @@ fn of_event(event: &Event) -> Vec<Digest> {
 impl GarbageResponse {
     fn remove(&mut self, kind: GarbageKind, name: impl Into<String>, bytes: Option<u64>) {
         self.removed.push(RemovedView { kind, name: name.into(), bytes });
+    }
+
+    /// What one part could not do keeps no other part from its work.
+    fn unless_done(&mut self, kind: GarbageKind, name: &str, done: Result<(), Refusal>) {
+        if let Err(refusal) = done {
+            self.keep(kind, name, refusal.line);
+        }
     }
 
     fn keep(&mut self, kind: GarbageKind, name: impl Into<String>, why: impl Into<String>) {

@@ -36,7 +36,11 @@ impl Home {
         let absolute = |name: &str| get(name).map(PathBuf::from).filter(|p| p.is_absolute());
         let under_home = |below: &str| {
             absolute(env::HOME).map(|home| home.join(below)).ok_or_else(|| {
-                Refusal::new(RefusalKind::InvalidArgument, "neither HOME nor STEAD_HOME is set")
+                let line = match get(env::HOME) {
+                    Some(home) => format!("HOME={} is not absolute", Path::new(home).display()),
+                    None => "neither HOME nor STEAD_HOME is set".to_owned(),
+                };
+                Refusal::new(RefusalKind::InvalidArgument, line)
                     .hint("set STEAD_HOME to an absolute folder of your own")
             })
         };
@@ -159,18 +163,32 @@ impl Home {
     /// Every path with what it is for, in the order in which `stead paths` lists them.
     pub fn listing(&self) -> Vec<(&'static str, PathBuf, &'static str)> {
         let socket = self.socket().unwrap_or_else(|_| self.runtime.clone());
+        let (copies, host) = (stead_copies::Home::new(&self.data), self.host());
         vec![
             ("home", self.data.clone(), "stead's own data"),
             ("log of events", self.database(), "sessions, mail, tasks, settings of sessions"),
             ("bodies", self.blobs(), "texts longer than 64 KiB, by digest"),
+            ("copies", copies.copies(), "private copies, by session and task"),
+            ("objects", copies.depots(), "Git objects that copies borrow, by root"),
+            ("trash", copies.trash(), "copies that were discarded, for 30 days"),
+            ("applies", copies.applies(), "journals and locks of applies"),
             ("logs", self.logs(), "of the engine and of agents' commands"),
             ("engine", self.engine_record(), "which process serves this home"),
             ("lock", self.engine_lock(), "held by that process"),
+            ("lock of events", self.data.join("stead.lock"), "held by who writes the log"),
             ("lock of runs", self.runs_lock(), "held by it and by all that agents run"),
             ("roots", self.roots(), "which folders were selected as working roots"),
             ("socket", socket, "where that process listens"),
             ("settings", self.settings(), "yours; stead only reads it"),
-            ("host", self.host(), "scratch folders of agents"),
+            ("host", host.clone(), "what all homes of this user share on this machine"),
+            ("places", host.join("places.json"), "which place holds which ports"),
+            ("lock of places", host.join("places.lock"), "held while that is changed"),
+            ("runs", host.join("runs"), "records and logs of runs in places"),
+            ("bound", host.join("bound.lock"), "held while room for a run is given"),
+            ("line", host.join("line"), "who waits for room"),
+            ("releases", host.join("releasing"), "which places are being released"),
+            ("aside", host.join("aside"), "records of runs that could not be read"),
+            ("scratch", host.join("scratch"), "temporary folders of agents and places"),
         ]
     }
 }
@@ -192,6 +210,8 @@ mod tests {
         let home = Home::derive(&set, Path::new("/tmp"), 7).unwrap();
         assert_eq!((home.data(), home.runtime()), (Path::new("/d"), Path::new("/tmp/stead-7")));
         assert!(Home::derive(&vars(&[("STEAD_HOME", "d")]), Path::new("/tmp"), 7).is_err());
-        assert!(Home::derive(&vars(&[]), Path::new("/tmp"), 7).is_err());
+        let refused = |pairs| Home::derive(&vars(pairs), Path::new("/tmp"), 7).unwrap_err().line;
+        assert_eq!(refused(&[]), "neither HOME nor STEAD_HOME is set");
+        assert_eq!(refused(&[("HOME", "rel")]), "HOME=rel is not absolute");
     }
 }

@@ -9,6 +9,7 @@ mod door;
 mod drivers;
 mod engine;
 mod events;
+mod forget;
 mod garbage;
 mod home;
 mod launch;
@@ -21,6 +22,7 @@ mod session;
 mod shown;
 pub mod text;
 mod timing;
+mod unrecorded;
 
 pub use applies::{CutShort, finish_applies};
 pub use client::{Client, EventStream};

@@ -107,6 +107,28 @@ impl Registry {
         Ok(bound)
     }
 
+    /// Forgets those roots for which `goes` holds; what was forgotten.
+    pub(crate) fn forget(
+        &self,
+        goes: impl Fn(&RootView) -> bool,
+    ) -> Result<Vec<RootView>, Refusal> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stored = self.read()?;
+        let mut forgotten = Vec::new();
+        stored.roots.retain(|root| {
+            let shown = view(root.clone());
+            let goes = goes(&shown);
+            if goes {
+                forgotten.push(shown);
+            }
+            !goes
+        });
+        if !forgotten.is_empty() {
+            self.write(&mut stored)?;
+        }
+        Ok(forgotten)
+    }
+
     /// What the folder of a root must be now.
     pub(crate) fn identity(
         &self,
@@ -161,8 +183,10 @@ fn known_as(
 ) -> Result<Option<RootId>, Refusal> {
     let shown = directory.as_path().display();
     let refuse = |id: &RootId, line: String| {
-        Err(Refusal::new(RefusalKind::Conflict, line)
-            .hint(format!("if it is meant to be the same root: `stead roots rebind {id} {shown}`")))
+        Err(Refusal::new(RefusalKind::Conflict, line).hint(format!(
+            "if it is meant to be the same root: `stead roots rebind {id} {shown}`; else \
+                 `stead gc` forgets the old one, when no copy of it is left"
+        )))
     };
     if let Some(root) = roots.iter().find(|root| root.directory == *directory) {
         return if root.identity == *identity {

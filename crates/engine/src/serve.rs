@@ -24,6 +24,7 @@ use crate::launch::read_record;
 use crate::presence::{FrontDoor, Served};
 use crate::registry::Registry;
 use crate::session::Shared;
+use crate::unrecorded::Unrecorded;
 
 /// How long an engine that nobody uses stays.
 const IDLE: Duration = Duration::from_mins(10);
@@ -103,6 +104,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
         registry: Registry::new(home.roots()),
         drivers: Drivers::default(),
         doors: Doors::default(),
+        unrecorded: Unrecorded::default(),
         keeping: Arc::default(),
     });
     runtime.block_on(live(shared, settings, &record, ready))?;

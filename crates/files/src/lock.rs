@@ -100,7 +100,11 @@ impl Lock {
             // lock; a lock on a file that no path leads to would exclude nobody.
             if is_at(&file, path)? {
                 let lock = Self { file, path: path.to_owned() };
-                lock.name_holder(purpose)?;
+                match lock.name_holder(purpose) {
+                    // Who holds it is not told then; that it is held does not hang on it.
+                    Err(LockError::System { source, .. }) if is_full(&source) => {}
+                    named => named?,
+                }
                 return Ok(Some(lock));
             }
         }
@@ -216,6 +220,10 @@ fn refused(path: &Path, error: io::Error) -> LockError {
         Some(Errno::ISDIR | Errno::NXIO) => LockError::NotAFile(path.to_owned()),
         _ => system("open", path)(error),
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 fn is_at(file: &File, path: &Path) -> Result<bool, LockError> {

@@ -188,15 +188,21 @@ impl Ord for RelPath {
     }
 }
 
+/// Characters that change the direction in which a terminal shows what follows.
+fn turns_text(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}')
+        || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 /// Bytes of a path as people see them: text where they are text, `\xff` for other bytes and for
-/// control characters.
+/// control characters, and none that turns the direction of what follows.
 pub(crate) struct Shown<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for chunk in self.0.utf8_chunks() {
             for c in chunk.valid().chars() {
-                if c.is_control() || c == '\\' {
+                if c.is_control() || turns_text(c) || c == '\\' {
                     fmt::Display::fmt(&c.escape_default(), f)?;
                 } else {
                     fmt::Display::fmt(&c, f)?;
@@ -274,6 +280,12 @@ mod tests {
 
     fn path(text: &str) -> RelPath {
         RelPath::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_name_is_shown_whole_and_turns_no_text() {
+        let shown = path("a\u{202e}txt.b\u{61c}\n").to_string();
+        assert_eq!(shown, "a\\u{202e}txt.b\\u{61c}\\n");
     }
 
     #[test]

@@ -96,7 +96,11 @@ pub fn trash(path: &Path, trash: &Path, name: &OsStr) -> Result<(), TreeError> {
     let from = open_parent(parent).map_err(|errno| system("open", parent, errno))?;
     let to = open_parent(trash).map_err(|errno| system("open", trash, errno))?;
     step::pass("files.trash", Moment::Before);
-    match renameat_with(&from, old, &to, name, RenameFlags::NOREPLACE) {
+    let moved = match renameat_with(&from, old, &to, name, RenameFlags::NOREPLACE) {
+        Err(Errno::ACCESS) => move_closed(&from, old, &to, name),
+        moved => moved,
+    };
+    match moved {
         Ok(()) => {}
         Err(Errno::EXIST) => return Err(TreeError::Exists(trash.join(name))),
         Err(errno) => return Err(system("move", path, errno)),
@@ -105,6 +109,21 @@ pub fn trash(path: &Path, trash: &Path, name: &OsStr) -> Result<(), TreeError> {
     fsync(&from).map_err(|errno| system("sync", parent, errno))?;
     step::pass("files.trash", Moment::After);
     Ok(())
+}
+
+/// Moves an own folder that may not be written: the system wants to write in it, because its parent
+/// becomes another one. Its permission bits are the same after it.
+fn move_closed(from: &OwnedFd, old: &OsStr, to: &OwnedFd, name: &OsStr) -> rustix::io::Result<()> {
+    let stat = Stat::at(from, old)?;
+    if stat.kind != Kind::Folder || stat.mode & 0o200 != 0 {
+        return Err(Errno::ACCESS);
+    }
+    let handle = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let handle = openat(from, old, handle, Mode::empty())?;
+    set_mode(&handle, Mode::from_raw_mode((stat.mode | 0o200).into()))?;
+    let moved = renameat_with(from, old, to, name, RenameFlags::NOREPLACE);
+    let closed = set_mode(&handle, Mode::from_raw_mode(stat.mode.into()));
+    moved.and(closed)
 }
 
 fn parent_of(path: &Path) -> &Path {

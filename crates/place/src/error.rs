@@ -163,6 +163,9 @@ pub enum ReleaseError {
         /// Who said that they release it.
         holder: Option<Holder>,
     },
+    /// No place has that name.
+    #[error("there is no place {0:?}")]
+    Unknown(String),
     /// The host's facts cannot be read or written.
     #[error(transparent)]
     Host(#[from] HostError),

@@ -70,7 +70,7 @@ impl std::fmt::Display for Left {
 }
 
 impl Host {
-    /// Releases places; those that hold nothing are none. Counts against no bound and waits for no
+    /// Releases places; a folder that holds nothing is none. Counts against no bound and waits for no
     /// room. A release of the same place that goes on is waited for, and then nothing is left to
     /// do.
     ///
@@ -100,10 +100,15 @@ impl Host {
         Ok(end_keepers(&ending, ENDING))
     }
 
-    fn chosen(&self, which: &Which) -> Result<Vec<Hold>, HostError> {
+    fn chosen(&self, which: &Which) -> Result<Vec<Hold>, ReleaseError> {
         let mut holds = self.holds()?;
         match which {
-            Which::Named(id) => holds.retain(|hold| hold.id == *id),
+            Which::Named(id) => {
+                holds.retain(|hold| hold.id == *id);
+                if holds.is_empty() {
+                    return Err(ReleaseError::Unknown(id.clone()));
+                }
+            }
             Which::At(path) => {
                 holds.retain(|hold| hold.directory.as_path() == path);
                 if holds.iter().any(|hold| hold.presence() == Presence::There) {

@@ -3,6 +3,7 @@
 //! Whatever does not come from this program's own source passes here before it is printed.
 
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use anstream::adapter::strip_str;
@@ -27,9 +28,24 @@ pub(crate) fn block(text: &str) -> String {
         .collect()
 }
 
-/// A path for people, on one line.
+/// A path for people, on one line: nothing is left out of it, what cannot be shown is written as
+/// the number that it is.
 pub(crate) fn path(path: &Path) -> String {
-    line(&path.to_string_lossy())
+    let mut shown = String::new();
+    for chunk in path.as_os_str().as_bytes().utf8_chunks() {
+        for character in chunk.valid().chars() {
+            if character.is_control() || turns_text(character) {
+                shown.extend(character.escape_default());
+            } else {
+                shown.push(character);
+            }
+        }
+        for byte in chunk.invalid() {
+            // Writing to a string does not fail.
+            let _ = write!(shown, "\\x{byte:02x}");
+        }
+    }
+    shown
 }
 
 /// JSON on one line, in which a terminal finds nothing to obey: JSON itself escapes only the
@@ -51,7 +67,7 @@ pub(crate) fn json(value: &impl Serialize) -> String {
 
 /// Characters that change the direction in which a terminal shows what follows.
 fn turns_text(character: char) -> bool {
-    matches!(character, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// How many columns a terminal gives a character. The wide ranges are those of East Asian scripts
@@ -106,6 +122,13 @@ mod tests {
         let quoted = json(&HOSTILE);
         assert!(quoted.chars().all(|c| !c.is_control() && !turns_text(c)), "{quoted}");
         assert_eq!(serde_json::from_str::<String>(&quoted).unwrap(), HOSTILE);
+    }
+
+    #[test]
+    fn a_name_is_shown_whole() {
+        use std::ffi::OsStr;
+        let hostile = OsStr::from_bytes(b"a\xe2\x80\xaeb\n\x1b[2J\xff");
+        assert_eq!(path(Path::new(hostile)), "a\\u{202e}b\\n\\u{1b}[2J\\xff");
     }
 
     #[test]

@@ -47,6 +47,7 @@ impl Exit {
             | RefusalKind::Storage
             | RefusalKind::Unreadable => Self::REFUSED,
             RefusalKind::AlreadyExists | RefusalKind::Conflict => Self::CONFLICT,
+            RefusalKind::Unknown => Self::UNKNOWN,
             RefusalKind::Unavailable => Self(69),
             RefusalKind::Failed => Self::ERRORED,
         }

@@ -12,6 +12,7 @@ mod common;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use serde_json::Value;
 use stead_core::layout::Placement;
@@ -176,7 +177,7 @@ fn copies_42_the_persons_home_folder_is_never_copied() {
     let playbook = format!("playbook:{}", world.folder().join("p.toml").display());
     let root = home.to_str().unwrap();
     let arguments = ["run", "--root", root, "--agent", &playbook, "--mode", "full-auto", "true"];
-    let errors = refused(&world, &arguments, 2, "never copied");
+    let errors = refused(&world, &arguments, 64, "never copied");
     assert!(errors.contains("--root DIR"), "{errors}");
     assert_eq!(sessions(&world).len(), 0, "nothing remains");
 }
@@ -196,8 +197,14 @@ fn a_root_that_was_moved_is_refused_until_it_is_rebound() {
     let output = world.run(apply);
     assert_eq!(output.status.code(), Some(65), "{output:?}");
     assert_eq!(listed(&world, "roots")[0]["state"], "changed");
+    let user = world.folder().join("user");
+    for never in [Path::new("/"), &world.home(), world.folder(), &user] {
+        refused(&world, &["roots", "rebind", &id, never.to_str().unwrap()], 64, "");
+    }
+    assert_eq!(listed(&world, "roots")[0]["state"], "changed");
     world.ok(["roots", "rebind", &id, moved.to_str().unwrap()]);
     let text = String::from_utf8_lossy(&world.run(apply).stderr).into_owned();
+    assert!(text.contains(&format!("written in {}", moved.display())), "{text}");
     assert_eq!(fs::read(moved.join("a.txt")).unwrap(), b"theirs\n", "{text}");
 }
 
@@ -289,12 +296,14 @@ fn copies_52_a_large_copy_is_cancelled_and_nothing_of_it_is_left() {
     }
     fs::write(world.folder().join("p.toml"), RUNS).unwrap();
     let playbook = format!("playbook:{}", world.folder().join("p.toml").display());
-    let session =
-        world.ok(["run", "--detach", "--mode", "full-auto", "--agent", &playbook, "true"]);
-    let session = session.trim();
+    let run = ["run", "--detach", "--mode", "full-auto", "--agent", &playbook, "true"];
+    let mut run = world.command(run).stderr(Stdio::null()).spawn().unwrap();
     let staging = world.home().join("copies/.staging");
     let _ = until("copying to begin", || fs::read_dir(&staging).ok()?.next());
+    let session = sessions(&world)[0]["session"].as_str().unwrap().to_owned();
+    let session = session.as_str();
     world.ok(["stop", "/root", "--session", session]);
+    assert_eq!(run.wait().unwrap().code(), Some(64));
     let refused = until("the start to be refused", || {
         let log = world.ok(["log", "--session", session]);
         log.contains("cannot be started").then_some(log)
@@ -367,7 +376,132 @@ fn copies_58_a_home_on_another_disk_is_told_at_admission() {
     fs::write(world.folder().join("p.toml"), RUNS).unwrap();
     let playbook = format!("playbook:{}", world.folder().join("p.toml").display());
     let arguments = ["run", "--mode", "full-auto", "--agent", &playbook, "true"];
-    let errors = refused(&world, &arguments, 2, "different disks");
+    let errors = refused(&world, &arguments, 64, "different disks");
     assert!(errors.contains("STEAD_HOME"), "{errors}");
     let _ = world.run(["serve", "--stop"]);
+}
+
+#[test]
+fn a_conflict_is_settled_by_what_its_hint_says_and_not_by_a_commit() {
+    let world = world();
+    let work = repository(&world);
+    run(&world, RUNS, "echo theirs >> a.txt");
+    fs::write(work.join("a.txt"), "mine\none\n").unwrap();
+    world.ok(["task", "review", "1"]);
+    for _ in 0..2 {
+        let errors = refused(&world, &["task", "apply", "1"], 65, "a.txt");
+        assert!(errors.contains("committing does not help"), "{errors}");
+        git(&work, &["add", "-A"]);
+        git(&work, &["commit", "-q", "--allow-empty", "-m", "mine"]);
+        world.ok(["task", "review", "1"]);
+    }
+    fs::write(copy_of(&world, "1").join("a.txt"), "mine\none\ntheirs\n").unwrap();
+    git(&work, &["checkout", "-q", "HEAD~2", "--", "a.txt"]);
+    world.ok(["task", "review", "1"]);
+    world.ok(["task", "apply", "1"]);
+    assert_eq!(fs::read(work.join("a.txt")).unwrap(), b"mine\none\ntheirs\n");
+}
+
+#[test]
+fn a_checkout_that_changed_is_no_matter_of_the_persons_files() {
+    let world = world();
+    let work = repository(&world);
+    run(&world, RUNS, "echo theirs >> a.txt");
+    world.ok(["task", "review", "1"]);
+    git(&work, &["checkout", "-qb", "other"]);
+    let errors = refused(&world, &["task", "apply", "1"], 65, "");
+    assert!(!errors.contains("your versions"), "{errors}");
+}
+
+#[test]
+fn paths_names_everything_that_a_journey_leaves() {
+    let world = world();
+    repository(&world);
+    run(&world, RUNS, "echo theirs >> a.txt");
+    world.ok(["task", "review", "1"]);
+    world.ok(["task", "apply", "1"]);
+    world.ok(["task", "discard", "1"]);
+    world.ok(["exec", "--", "true"]);
+    let paths = world.json(["paths"]);
+    let named: Vec<&str> =
+        paths["paths"].as_array().unwrap().iter().map(|p| p["path"].as_str().unwrap()).collect();
+    for folder in [world.home(), world.folder().join("state/stead/host")] {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            let path = path.to_str().unwrap();
+            // SQLite's own stand beside the database.
+            let path = path.trim_end_matches("-wal").trim_end_matches("-shm");
+            assert!(named.contains(&path), "{path}: {named:?}");
+        }
+    }
+}
+
+#[test]
+fn one_read_only_root_is_the_one_that_is_meant() {
+    let world = world();
+    repository(&world);
+    fs::write(world.folder().join("p.toml"), RUNS).unwrap();
+    let playbook = format!("playbook:{}", world.folder().join("p.toml").display());
+    let run = ["run", "--mode", "full-auto", "--root", ".:read", "--agent", &playbook, "true"];
+    let output = world.run(run);
+    assert!(output.status.success(), "{output:?}");
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(!told.contains("open"), "{told}");
+    world.ok(["task", "review", "1"]);
+    refused(&world, &["run", "--root", ".", "--root", ".", "--agent", &playbook, "x"], 2, "twice");
+}
+
+#[test]
+fn a_review_says_in_advance_what_no_apply_can_bring() {
+    let world = world();
+    let work = repository(&world);
+    world.write("sub/.gitignore", "*.ign\n");
+    world.write("sub/s.ign", "mine\n");
+    git(&work, &["add", "-A"]);
+    git(&work, &["commit", "-qm", "ignores"]);
+    run(&world, RUNS, "echo more >> a.txt; rm -r sub; ln -s a.txt sub; mkdir .GIT; touch .GIT/x");
+    let output = world.run(["task", "review", "1"]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    for line in ["no apply can bring sub: ", "no apply can bring .GIT: "] {
+        assert!(told.contains(line), "{line}: {told}");
+    }
+    assert!(!said.contains("exactly this") && said.contains("is refused"), "{said}");
+    let review = world.json(["task", "review", "1"]);
+    assert_eq!(review["barred"].as_array().unwrap().len(), 2, "{review}");
+    let before = picture(&work);
+    refused_apply(&world, ".GIT: its name stands for");
+    assert_eq!(picture(&work), before);
+    // Without what is barred the rest is applied.
+    let copy = copy_of(&world, "1");
+    fs::remove_dir_all(copy.join(".GIT")).unwrap();
+    world.ok(["task", "review", "1"]);
+    refused_apply(&world, "sub: it was a folder that holds files");
+    fs::remove_file(copy.join("sub")).unwrap();
+    world.ok(["task", "review", "1"]);
+    world.ok(["task", "apply", "1"]);
+    assert_eq!(fs::read(work.join("a.txt")).unwrap(), b"one\nmore\n");
+    assert_eq!(fs::read(work.join("sub/s.ign")).unwrap(), b"mine\n");
+}
+
+/// An apply whose outcome is a refusal with this in it.
+fn refused_apply(world: &World, named: &str) {
+    let output = world.run(["task", "apply", "1"]);
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(64), "{output:?}");
+    assert!(told.contains(named), "{told}");
+}
+
+#[test]
+fn a_folder_that_became_a_repository_is_named_by_the_review_and_stays_in_the_original() {
+    let world = world();
+    let work = repository(&world);
+    world.write("sub/untracked", "precious\n");
+    run(&world, RUNS, "git init -q sub; echo more >> sub/b.txt; echo more >> a.txt");
+    let told = world.ok(["task", "review", "1"]);
+    assert!(told.contains("sub, which became a repository") && !told.contains("removed"), "{told}");
+    world.ok(["task", "apply", "1"]);
+    assert_eq!(fs::read(work.join("a.txt")).unwrap(), b"one\nmore\n");
+    assert_eq!(fs::read(work.join("sub/b.txt")).unwrap(), b"two\n");
+    assert_eq!(fs::read(work.join("sub/untracked")).unwrap(), b"precious\n");
 }

@@ -204,7 +204,8 @@ fn field_wt_21_a_copy_that_was_removed_by_hand_blocks_nothing_and_doctor_names_i
     fs::remove_dir_all(&copy).unwrap();
     let doctor = world.ok(["doctor"]);
     assert!(doctor.contains("was removed") && doctor.contains("stead task discard 1"), "{doctor}");
-    world.ok(["task", "discard", "1"]);
+    let told = world.ok(["task", "discard", "1"]);
+    assert!(told.starts_with("removed before"), "{told}");
     let doctor = world.ok(["doctor"]);
     assert!(!doctor.contains("was removed"), "{doctor}");
     run(&world, "echo more >> a.txt");
@@ -268,4 +269,119 @@ fn doctor_tells_what_is_held_and_what_helps() {
         told.contains("another folder than the one") && told.contains("roots rebind"),
         "{told}"
     );
+}
+
+/// A task whose copy was applied, of a repository with ignored files, a nested repository and a
+/// submodule; the copy.
+fn applied(world: &World) -> PathBuf {
+    let told = run(world, "echo more >> a.txt; git add -A");
+    assert!(!told.contains("fatal"), "{told}");
+    world.ok(["task", "review", "1"]);
+    world.ok(["task", "apply", "1"]);
+    let shown = world.json(["task", "show", "1"]);
+    PathBuf::from(shown["delegated"]["slots"][0]["copy"].as_str().unwrap())
+}
+
+#[test]
+fn field_cln_copies_stay_for_whatever_no_apply_brings() {
+    let world = world();
+    let shell = |folder: &Path, line: &str| {
+        let done = Command::new("sh")
+            .current_dir(folder)
+            .args(["-ec", line])
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .env("HOME", world.folder())
+            .envs(["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME"].map(|name| (name, "n")))
+            .envs(["GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"].map(|name| (name, "e@x")))
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{line}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    let library = world.folder().join("library");
+    fs::create_dir(&library).unwrap();
+    shell(&library, "git init -q; echo l > l; git add l; git commit -qm l");
+    world.write(".gitignore", "target/\nnested/\n");
+    world.write("target/old", "built\n");
+    repository(&world);
+    let add = format!(
+        "git -c protocol.file.allow=always submodule -q add {} sub; git commit -qm sub;
+         git init -q nested; cd nested; echo n > n; git add n; git commit -qm n",
+        library.display()
+    );
+    shell(&world.work(), &add);
+    let lines = [
+        "git checkout -qb side; echo s > a.txt; git commit -qam side; git checkout -q -",
+        "git tag -am t kept",
+        "git checkout -q --detach; git commit -q --allow-empty -m d; git checkout -q -",
+        "echo x >> a.txt; git stash -q; git stash show -p | head -1; git checkout -q HEAD .; echo more >> a.txt",
+        "cp a.txt ../k; echo staged > a.txt; git add a.txt; mv ../k a.txt",
+        "git mv .gitignore x; git mv x .gitignore; echo only > n.txt; git add n.txt; rm n.txt",
+        "echo new > target/new",
+        "echo other > target/old",
+        "echo x >> nested/n",
+        "git -C nested commit -q --allow-empty -m more",
+        "git init -q fresh",
+        "echo x >> sub/l",
+        "git -C sub commit -q --allow-empty -m more",
+        "git worktree add -q ../../elsewhere HEAD",
+    ];
+    for line in lines {
+        let copy = applied(&world);
+        let document = world.json(["gc", "--copies", "--dry-run"]);
+        assert_eq!(removed(&document), ["copy"], "untouched before {line}: {document:#}");
+        shell(&copy, line);
+        let document = world.json(["gc", "--copies"]);
+        assert_eq!(removed(&document), Vec::<String>::new(), "{line}: {document:#}");
+        assert!(copy.is_dir(), "{line}");
+        world.ok(["task", "discard", "1"]);
+        fs::write(world.work().join("a.txt"), "one\n").unwrap();
+    }
+}
+
+#[test]
+fn doctor_tells_what_is_missing_below_the_copies_and_what_places_hold() {
+    let world = world();
+    repository(&world);
+    run(&world, "echo more >> a.txt");
+    world.ok(["exec", "--", "true"]);
+    let told = world.ok(["doctor"]);
+    assert!(told.contains("1 place holds ports") && told.contains("stead places"), "{told}");
+    let wrong = |named: &str| {
+        let output = world.run(["doctor"]);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{named}: {text}");
+        assert!(text.contains(named), "{named}: {text}");
+    };
+    for (folder, named) in [("objects", "borrows its Git objects"), ("blobs", "is not known")] {
+        let (folder, aside) = (world.home().join(folder), world.home().join("aside"));
+        fs::rename(&folder, &aside).unwrap();
+        wrong(named);
+        fs::rename(&aside, &folder).unwrap();
+        world.ok(["doctor"]);
+    }
+    let places = world.folder().join("state/stead/host/places.json");
+    fs::write(&places, "{").unwrap();
+    wrong("places.json");
+}
+
+#[test]
+fn a_root_is_forgotten_when_its_folder_is_gone_and_no_copy_is_left() {
+    let world = world();
+    repository(&world);
+    run(&world, "echo more >> a.txt");
+    let aside = world.folder().join("aside");
+    fs::rename(world.work(), &aside).unwrap();
+    fs::create_dir(world.work()).unwrap();
+    let sessions = world.json(["sessions"]);
+    let session = sessions["sessions"][0]["session"].as_str().unwrap();
+    assert_eq!(removed(&world.json(["gc"])), Vec::<String>::new(), "a copy is left");
+    world.ok(["task", "discard", "1", "--session", session]);
+    assert_eq!(removed(&world.json(["gc", "--dry-run"])), ["root"]);
+    assert_eq!(removed(&world.json(["gc"])), ["root"]);
+    let doctor = world.ok(["doctor"]);
+    assert!(!doctor.contains("another folder"), "{doctor}");
+    // Another folder at the same path is a root of its own.
+    repository(&world);
+    run(&world, "echo more >> a.txt");
+    assert_eq!(removed(&world.json(["gc"])), Vec::<String>::new());
 }

@@ -144,6 +144,31 @@ fn places_55_a_run_that_is_released_says_so() {
 }
 
 #[test]
+fn a_folder_that_was_removed_under_the_shell_is_said() {
+    let world = world();
+    let script = format!("mkdir d; cd d; rmdir ../d; '{STEAD}' exec -- true");
+    let (code, _, errors) = texts(
+        &std::process::Command::new("sh")
+            .args(["-c", &script])
+            .current_dir(world.work())
+            .env_clear()
+            .envs(world.variables())
+            .output()
+            .unwrap(),
+    );
+    assert_eq!(code, 71, "{errors}");
+    assert!(errors.contains("the current folder cannot be used"), "{errors}");
+}
+
+#[test]
+fn a_place_that_nobody_knows_is_refused() {
+    let world = world();
+    let (code, out, errors) = texts(&world.run(["release", "--place", "nosuch"]));
+    assert_eq!((code, out.as_str()), (64, ""), "{errors}");
+    assert!(errors.contains("nosuch") && errors.contains("stead places"), "{errors}");
+}
+
+#[test]
 fn places_61_a_gone_folder_is_released_by_the_path_that_led_to_it() {
     let world = world();
     let place = world.folder().join("gone");

@@ -241,6 +241,40 @@ fn field_dsk_01_field_dsk_02_a_full_disk_is_told_at_once_and_nothing_is_lost() {
 }
 
 #[test]
+fn field_dsk_on_a_full_disk_gc_removes_what_was_left_half_made() {
+    let world = world();
+    fs::create_dir(world.home()).unwrap();
+    let Some(_mounted) = Mounted::new(&world.home(), &["-o", "size=2m,mode=0700"]) else {
+        return skip("field_dsk", "mounting needs root");
+    };
+    world.ok(["sessions"]);
+    let staged = world.home().join("copies/.staging/1-1");
+    fs::create_dir_all(&staged).unwrap();
+    for folder in [&world.home().join("copies"), &world.home().join("copies/.staging")] {
+        fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    }
+    fs::write(staged.join("large"), vec![0_u8; 64 << 10]).unwrap();
+    fs::write(staged.with_extension("lock"), "").unwrap();
+    let _ = fs::write(world.home().join("filler"), vec![0_u8; 4 << 20]);
+    assert!(fs::write(world.home().join("more"), vec![0_u8; 4096]).is_err(), "it is full");
+    let doctor = String::from_utf8(world.run(["doctor"]).stdout).unwrap();
+    assert!(!doctor.contains("not stead's") && !doctor.contains("the lock"), "{doctor}");
+    assert!(doctor.contains("never made whole"), "{doctor}");
+    let told = world.ok(["gc"]);
+    assert!(told.contains("half made"), "{told}");
+    assert!(!staged.exists());
+    // Full again, and no engine runs or can start.
+    world.ok(["serve", "--stop"]);
+    fs::create_dir_all(&staged).unwrap();
+    fs::write(staged.join("large"), vec![0_u8; 64 << 10]).unwrap();
+    fs::write(staged.with_extension("lock"), "").unwrap();
+    let _ = fs::write(world.home().join("filler2"), vec![0_u8; 4 << 20]);
+    let output = world.run(["gc"]);
+    assert!(!staged.exists(), "{output:?}");
+    assert!(output.status.success(), "{output:?}");
+}
+
+#[test]
 fn a_corrupt_row_is_named_and_other_sessions_are_served() {
     let world = world();
     let runtime = runtime();

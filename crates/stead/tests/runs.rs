@@ -11,6 +11,7 @@
 mod common;
 
 use std::fs::File;
+use std::io::BufRead as _;
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -348,4 +349,101 @@ fn an_output_that_nobody_reads_ends_quietly() {
         assert_eq!(texts(&output).1, "", "{arguments:?}");
         assert_eq!(output.status.code(), Some(141), "{arguments:?}");
     }
+}
+
+/// A folder whose copy takes a while.
+fn large(world: &World) {
+    for folder in 0..40 {
+        for file in 0..400 {
+            world.write(&format!("{folder}/{file}"), "x");
+        }
+    }
+}
+
+#[test]
+fn field_out_an_interrupt_while_copies_are_made_starts_nothing() {
+    let world = prepared();
+    large(&world);
+    let mut arguments = vec!["run", "--mode", "full-auto", "--agent", "playbook:team.toml"];
+    for (last, expected) in [(&["slow"][..], 130), (&["--detach", "slow"], 130)] {
+        arguments.truncate(5);
+        arguments.extend(last);
+        let mut child =
+            world.command(&arguments).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+        let interrupt =
+            || rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        let staged = world.home().join("copies/.staging");
+        wait_until(|| staged.read_dir().is_ok_and(|mut listed| listed.next().is_some()));
+        interrupt();
+        let mut lines = std::io::BufReader::new(child.stderr.take().unwrap()).lines();
+        let leaving = lines.find(|line| line.as_ref().unwrap().contains("Ctrl-C again"));
+        assert!(leaving.is_some());
+        interrupt();
+        let rest: Vec<String> = lines.map(Result::unwrap).collect();
+        assert_eq!(child.wait().unwrap().code(), Some(expected), "{rest:?}");
+        assert!(rest.iter().any(|line| line.contains("nothing was started")), "{rest:?}");
+        assert_eq!(world.json(["sessions"])["sessions"], serde_json::json!([]));
+        assert_eq!(world.json(["roots", "list"])["roots"], serde_json::json!([]));
+        assert!(!world.home().join("copies").join("1").exists());
+    }
+}
+
+#[test]
+fn a_session_is_found_in_each_of_its_folders() {
+    let world = prepared();
+    for name in ["one", "two"] {
+        world.write(&format!("{name}/f"), "");
+    }
+    let roots = ["--root", "one", "--root", "two"];
+    assert!(run(&world, &[&roots[..], &["hello"]].concat()).status.success());
+    for name in ["one", "two"] {
+        let here = world.work().join(name);
+        let listed = world.command(["task", "list"]).current_dir(here).output().unwrap();
+        assert!(listed.status.success(), "{name}: {listed:?}");
+    }
+}
+
+#[test]
+fn a_damaged_database_is_told_where_sessions_are_listed() {
+    use std::os::unix::fs::FileExt as _;
+    let world = prepared();
+    for _ in 0..30 {
+        assert!(run(&world, &["a team, please"]).status.success());
+    }
+    world.ok(["serve", "--stop"]);
+    let database = world.home().join("stead.db");
+    let file = File::options().write(true).open(&database).unwrap();
+    let half = file.metadata().unwrap().len() / 4096 / 2 * 4096;
+    file.write_all_at(&[0xA5; 4096], half).unwrap();
+    let output = world.run(["sessions"]);
+    let (_, errors) = texts(&output);
+    assert_eq!(output.status.code(), Some(64), "{errors}");
+    assert!(errors.contains("damaged") && errors.contains("stead doctor"), "{errors}");
+    let output = world.run(["gc", "--copies"]);
+    assert_eq!(output.status.code(), Some(64), "{output:?}");
+}
+
+#[test]
+fn a_detached_start_that_is_refused_says_why_and_leaves_nothing() {
+    let world = prepared();
+    world.write("pipe/x", "");
+    let pipe = world.work().join("pipe/p");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for more in [&[][..], &["--detach"], &["--detach", "--json"]] {
+        let mut arguments = vec!["run", "--agent", "playbook:team.toml", "work"];
+        arguments.extend(more);
+        let output = world.run(&arguments);
+        let (out, errors) = texts(&output);
+        assert_eq!(output.status.code(), Some(64), "{more:?}: {errors}");
+        assert!(errors.contains("pipe/p"), "{more:?}: {errors}");
+        assert_eq!(out, "", "{more:?}");
+        assert_eq!(world.json(["sessions"])["sessions"], serde_json::json!([]));
+        until("its root is forgotten", || {
+            (world.json(["roots", "list"])["roots"] == serde_json::json!([])).then_some(())
+        });
+    }
+    std::fs::remove_file(pipe).unwrap();
+    let told = world.ok(["run", "--detach", "--agent", "playbook:team.toml", "work"]);
+    assert_eq!(world.json(["sessions"])["sessions"][0]["session"], told.trim());
 }

@@ -71,7 +71,25 @@ impl Report {
     }
 }
 
+/// What the database says is wrong with itself.
+fn damage(connection: &rusqlite::Connection) -> Result<Vec<String>, StoreError> {
+    let mut statement = connection.prepare("PRAGMA quick_check").map_err(failed(ACT))?;
+    let lines = statement
+        .query_map([], |row| row.get::<_, String>(0))
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    Ok(match lines {
+        Ok(lines) => lines.into_iter().filter(|line| line != "ok").collect(),
+        Err(error) => vec![error.to_string()],
+    })
+}
+
 impl Reader {
+    /// Whether the database file is damaged: a line for each fault. Reads all of its pages, and no
+    /// event; for what events say there is [`check`](Self::check).
+    pub fn damage(&self) -> Result<Vec<String>, StoreError> {
+        self.with(damage)
+    }
+
     /// Checks the whole store; reads every event, and of the bodies how long they are.
     ///
     /// Files by digest that are older than `age`, that no event refers to and for which `keep` is
@@ -83,16 +101,7 @@ impl Reader {
     ) -> Result<Report, StoreError> {
         let (mut report, referred) = self.with(|connection| {
             let mut report = Report::default();
-            let mut statement = connection.prepare("PRAGMA quick_check").map_err(failed(ACT))?;
-            let lines = statement
-                .query_map([], |row| row.get::<_, String>(0))
-                .and_then(Iterator::collect::<Result<Vec<_>, _>>);
-            match lines {
-                Ok(lines) => report
-                    .findings
-                    .extend(lines.into_iter().filter(|line| line != "ok").map(Finding::Database)),
-                Err(error) => report.findings.push(Finding::Database(error.to_string())),
-            }
+            report.findings.extend(damage(connection)?.into_iter().map(Finding::Database));
             let rows: HashMap<[u8; 32], u64> = connection
                 .prepare("SELECT digest, length(bytes) FROM bodies")
                 .and_then(|mut s| {

@@ -12,9 +12,11 @@
 )]
 
 mod skip;
+mod user;
 mod wait;
 mod world;
 
 pub use skip::skip;
+pub use user::as_a_plain_user;
 pub use wait::{until, within};
 pub use world::World;

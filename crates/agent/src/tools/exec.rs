@@ -339,6 +339,7 @@ fn refusal(error: &ExecError) -> Refusal {
 fn unreleased(error: &ReleaseError) -> Refusal {
     let kind = match error {
         ReleaseError::FromWithin(_) | ReleaseError::Busy { .. } => RefusalKind::WrongState,
+        ReleaseError::Unknown(_) => RefusalKind::NotFound,
         ReleaseError::Host(_) => RefusalKind::Storage,
     };
     Refusal::new(kind, error.to_string()).hint("the person can call `stead release`")

@@ -14,7 +14,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use stead_core::id::{SessionId, SlotName, TaskId, Timestamp};
-use stead_core::layout::Root;
+use stead_core::layout::{AbsoluteDir, Root, RootIdentity};
 use stead_files::{Method, Totals, TreeError, Watch, private_dir};
 use stead_git::Git;
 
@@ -93,7 +93,7 @@ pub fn admit(
     let home = &Home::new(real);
     place::check_layout(home, request)?;
     for root in &request.roots {
-        place::check_place(home, git, root)?;
+        place::check_place(home, git, root.directory.as_path(), root.identity)?;
     }
     let mut surveys: Vec<(&Path, Survey)> = Vec::new();
     for root in &request.roots {
@@ -129,6 +129,22 @@ pub fn admit(
     }
     publish(home, staged, &layout)?;
     Ok(Admitted { layout, slots })
+}
+
+/// Whether a folder can be a root, by where and what it is: what admission asks before it reads
+/// anything, for who selects the folder otherwise.
+///
+/// # Errors
+/// As [`admit`]'s.
+pub fn check_root(
+    home: &Home,
+    git: &Git,
+    directory: &AbsoluteDir,
+    identity: RootIdentity,
+) -> Result<(), MakeError> {
+    let real = home.path().canonicalize().map_err(failed("examine", home.path()))?;
+    place::check_place(&Home::new(real), git, directory.as_path(), identity)?;
+    place::repository(git, directory.as_path()).map(|_| ())
 }
 
 /// What a thread beside this one made of its work; its panic goes on here.

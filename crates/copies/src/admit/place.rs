@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use stead_core::delegated::MOST_ROOTS;
 use stead_core::env;
-use stead_core::layout::Root;
+use stead_core::layout::{Root, RootIdentity};
 use stead_files::{FileIdentity, Kind, Stat};
 use stead_git::{Git, GitEntry, GitError, Index, Repository};
 
@@ -52,8 +52,12 @@ fn is_same(one: &Root, two: &Root) -> bool {
 
 /// One root, with the home's real path: that it is the folder that was selected, canonical, and no
 /// place of stead's or the person's whole home.
-pub(super) fn check_place(home: &Home, git: &Git, root: &Root) -> Result<(), MakeError> {
-    let directory = root.directory.as_path();
+pub(super) fn check_place(
+    home: &Home,
+    git: &Git,
+    directory: &Path,
+    identity: RootIdentity,
+) -> Result<(), MakeError> {
     let refuse = |why| Err(MakeError::refused(directory, why));
     let real = match directory.canonicalize() {
         Ok(real) => real,
@@ -70,11 +74,11 @@ pub(super) fn check_place(home: &Home, git: &Git, root: &Root) -> Result<(), Mak
     }
     let found = FileIdentity::of(directory).map_err(failed("examine", directory))?;
     let birth = found.birth.map(|birth| (birth.secs, birth.nanos));
-    let births_agree = match (birth, root.identity.birth) {
+    let births_agree = match (birth, identity.birth) {
         (Some(now), Some(then)) => now == then,
         _ => true,
     };
-    if found.inode != root.identity.inode || !births_agree {
+    if found.inode != identity.inode || !births_agree {
         return refuse(Obstruction::Changed);
     }
     let own = home.path();

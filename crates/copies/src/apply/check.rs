@@ -2,12 +2,16 @@
 
 use stead_core::id::{RequestId, SlotName};
 use stead_core::layout::Access;
-use stead_files::{Kind, Lock, RelPath, Stat, Target, holder};
+use stead_files::{Kind, Lock, RelPath, Stat, holder};
 use stead_git::{Git, Index};
 
+use super::conflict::{Conflict, mark_taken_back};
 use super::destination::Destination;
+use super::look::observe;
 use super::plan::{Plan, Planner};
 use super::refused::ApplyRefused;
+use super::swap::is_astray;
+use crate::bars::{Barred, barred};
 use crate::changes::{Change, State, changes};
 use crate::journal::{self, Header, Journal};
 use crate::layout::{LAYOUT_VERSION, Slot};
@@ -64,7 +68,9 @@ impl Apply {
             return Err(ApplyRefused::ReadOnly(slot.slot.clone()));
         }
         ours(request)?;
-        writable(&changes)?;
+        if let Some(Barred { path, bar }) = barred(request.base, &changes).into_iter().next() {
+            return Err(ApplyRefused::Barred { path, bar });
+        }
         let home = request.home;
         let lock = lock(home, slot)?;
         let destination = Destination::open(home, request.git, slot, request.review)?;
@@ -74,7 +80,8 @@ impl Apply {
         let index = repository.map(Index::of).transpose()?;
         let planner =
             Planner { root: &destination.root, home, changes: &changes, apply: request.apply };
-        let plan = planner.plan(request.base, repository.zip(index.as_ref()))?;
+        let plan = planner.plan(request.base, repository.zip(index.as_ref()));
+        let plan = plan.map_err(|refused| explained(refused, &destination, request, slot))?;
         let header = header(request, slot, &destination);
         let home = home.clone();
         let exchanges = true;
@@ -99,6 +106,30 @@ impl Apply {
         self.exchanges = false;
         self
     }
+}
+
+/// The same refusal, its conflicts told apart by what the copy was made from at first.
+fn explained(
+    mut refused: ApplyRefused,
+    destination: &Destination,
+    request: &ApplyRequest<'_>,
+    slot: &Slot,
+) -> ApplyRefused {
+    if let ApplyRefused::Conflicts(conflicts) = &mut refused
+        && let Ok(first) = Base::load(request.home, &slot.base)
+        && first.manifest != request.base.manifest
+    {
+        let now = |conflict: &Conflict| match observe(&destination.root, &conflict.path) {
+            Ok(here) => Ok(here.map(|here| here.state)),
+            Err(error) if is_astray(&error) => Ok(None),
+            Err(error) => Err(error),
+        };
+        let was = |conflict: &Conflict| first.manifest.get(&conflict.path).and_then(State::of);
+        if let Err(error) = mark_taken_back(conflicts, now, was) {
+            return error.into();
+        }
+    }
+    refused
 }
 
 fn slot<'a>(layout: &'a Layout, name: &SlotName) -> Result<&'a Slot, ApplyRefused> {
@@ -128,21 +159,6 @@ fn ours(request: &ApplyRequest<'_>) -> Result<(), ApplyRefused> {
         Ok(stat) if stat.kind == Kind::Folder && copy == request.review.copy => Ok(()),
         _ => Err(ApplyRefused::NotOurs(copy)),
     }
-}
-
-/// Paths that may be written, and things that can be (P10, P11).
-fn writable(changes: &[Change]) -> Result<(), ApplyRefused> {
-    for change in changes {
-        let path = &change.path;
-        if Target::new(path.clone()).is_err() {
-            return Err(ApplyRefused::Unsafe(path.clone()));
-        }
-        if [&change.before, &change.after].into_iter().any(|state| *state == Some(State::Special)) {
-            let what = "it is a pipe, a socket or a device";
-            return Err(ApplyRefused::Unsupported { path: path.clone(), what });
-        }
-    }
-    Ok(())
 }
 
 /// The root's lock, once no journal is left of an earlier apply.

@@ -24,6 +24,8 @@ pub enum Clash {
     Ancestor,
     /// The file is as it was, but the index holds something that the person staged.
     Staged,
+    /// It is again as the copy was made from it: what was applied meanwhile was taken back here.
+    TakenBack,
     /// The file system takes its name for that of another file.
     SameName,
 }
@@ -37,6 +39,7 @@ impl fmt::Display for Clash {
             Self::Kind => "another kind of file here",
             Self::Ancestor => "a folder on its way, or in its place, is in use for something else",
             Self::Staged => "staged differently in the index",
+            Self::TakenBack => "as before the last apply, which was taken back here",
             Self::SameName => "this file system takes its name for another one's",
         })
     }
@@ -77,6 +80,25 @@ pub(crate) fn stand(change: &Change, now: Option<&State>) -> Stand {
         (Some(now), None, Some(after)) if !now.is_kind_of(after) => Clash::Kind,
         _ => Clash::BothChanged,
     })
+}
+
+/// Of conflicts with a base that is an applied snapshot, marks those where the person went back to
+/// the first base: `now` is what the original has at a path, `first` what admission found there.
+pub(crate) fn mark_taken_back<E>(
+    conflicts: &mut [Conflict],
+    mut now: impl FnMut(&Conflict) -> Result<Option<State>, E>,
+    first: impl Fn(&Conflict) -> Option<State>,
+) -> Result<(), E> {
+    for conflict in conflicts {
+        let is_of_the_file = matches!(
+            conflict.clash,
+            Clash::BothChanged | Clash::DeletedHere | Clash::DeletedByTask | Clash::Kind
+        );
+        if is_of_the_file && now(conflict)? == first(conflict) {
+            conflict.clash = Clash::TakenBack;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

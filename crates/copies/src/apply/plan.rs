@@ -12,7 +12,9 @@ use super::entries::{Entries, Indexed};
 use super::look::{Extended, Here, extended, observe, system};
 use super::names::{folds_names, names_in, same_names};
 use super::refused::ApplyRefused;
+use super::room::needed;
 use super::swap::is_there;
+use crate::bars::Bar;
 use crate::changes::{Change, State};
 use crate::journal::Step;
 use crate::{Base, Home};
@@ -221,16 +223,20 @@ impl Planner<'_> {
         Ok(same.into_iter().map(|path| Conflict { path, clash: Clash::SameName }).collect())
     }
 
-    /// Gives every path the place beside it: in the nearest folder above that is there before,
-    /// after and all the while.
+    /// Gives every path the place beside it: in the nearest folder above that is there and open
+    /// before, after and all the while.
     fn place(
         &self,
         ready: Vec<(&Change, Option<Here>, Indexed)>,
     ) -> Result<Vec<Planned>, ApplyRefused> {
         let is_folder = |state: &Option<State>| state.as_ref().is_some_and(State::is_folder);
+        let is_closed = |state: &Option<State>| state.as_ref().is_some_and(State::is_closed);
         let passing: HashSet<RelPath> = ready
             .iter()
-            .filter(|(change, ..)| is_folder(&change.before) != is_folder(&change.after))
+            .filter(|(change, ..)| {
+                let (before, after) = (&change.before, &change.after);
+                is_folder(before) != is_folder(after) || is_closed(before) || is_closed(after)
+            })
             .map(|(change, ..)| change.path.clone())
             .collect();
         let mut planned = Vec::with_capacity(ready.len());
@@ -240,10 +246,10 @@ impl Planner<'_> {
             while passing.contains(&folder) {
                 folder = folder.parent().unwrap_or_else(RelPath::root);
             }
-            let unsafe_path = |_| ApplyRefused::Unsafe(path.clone());
-            let target = Target::new(path.clone()).map_err(unsafe_path)?;
-            let staged = Staged::planned(target, &folder, self.apply.as_str(), number)
-                .map_err(unsafe_path)?;
+            let barred = |_| ApplyRefused::Barred { path: path.clone(), bar: Bar::GitName };
+            let target = Target::new(path.clone()).map_err(barred)?;
+            let staged =
+                Staged::planned(target, &folder, self.apply.as_str(), number).map_err(barred)?;
             let step = Step {
                 path: path.clone(),
                 old: change.before.clone(),
@@ -315,19 +321,19 @@ impl Planner<'_> {
     /// Whether the place has room and lets names be changed (P12): told by the system's error
     /// numbers, and without writing.
     fn allowed(&self, plan: &Plan) -> Result<(), ApplyRefused> {
-        let mut needed = 0_u64;
         let mut folders: HashSet<RelPath> = HashSet::new();
-        let new_folder = |path: &RelPath| {
-            plan.planned.binary_search_by(|planned| planned.step.path.cmp(path)).is_ok_and(|at| {
-                plan.planned
-                    .get(at)
-                    .is_some_and(|planned| !planned.step.old.as_ref().is_some_and(State::is_folder))
+        // A new folder is open, and a closed one that the apply changes is opened for it.
+        let comes_open = |path: &RelPath| {
+            let at = plan.planned.binary_search_by(|planned| planned.step.path.cmp(path));
+            let found = at.ok().and_then(|at| plan.planned.get(at));
+            found.is_some_and(|planned| match &planned.step.old {
+                Some(old) if old.is_folder() => old.is_closed() && is_own(planned.seen.as_ref()),
+                _ => true,
             })
         };
         for planned in &plan.planned {
             let step = &planned.step;
             if let (true, Some(State::File { size, digest, .. })) = (step.is_staged(), &step.new) {
-                needed = needed.saturating_add(*size);
                 let blob = self.home.blobs().path(digest);
                 if !blob.metadata().is_ok_and(|found| found.len() == *size) {
                     return Err(ApplyRefused::Missing(*digest));
@@ -337,7 +343,7 @@ impl Planner<'_> {
                 continue;
             }
             folders.extend(planned.staged.beside().parent());
-            folders.extend(step.path.parent().filter(|parent| !new_folder(parent)));
+            folders.extend(step.path.parent().filter(|parent| !comes_open(parent)));
         }
         let mut folders: Vec<RelPath> = folders.into_iter().collect();
         folders.sort();
@@ -347,13 +353,19 @@ impl Planner<'_> {
                 |errno| ApplyRefused::Place(system("write in", self.root, &folder, errno)),
             )?;
         }
-        let space = Space::of(self.root.path())?;
+        let (needed, space) = (needed(&plan.planned), Space::of(self.root.path())?);
         if needed > 0 && space.free < needed.saturating_add(SPARE) {
             let path = self.root.path().to_owned();
             return Err(ApplyRefused::NoSpace { path, needed, free: space.free });
         }
         Ok(())
     }
+}
+
+/// Whether its permission bits may be changed.
+fn is_own(seen: Option<&Stat>) -> bool {
+    let me = rustix::process::geteuid();
+    me.is_root() || seen.is_some_and(|stat| stat.uid == me.as_raw())
 }
 
 /// Whether the base has a file or link where a folder on the way is to be.

@@ -7,7 +7,8 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use stead_files::{FolderError, Holder, LockError, RelPath, TreeError};
 use stead_git::{GitError, Operation};
 
-use super::conflict::Conflict;
+use super::conflict::{Clash, Conflict};
+use crate::bars::Bar;
 use crate::changes::Unknown;
 use crate::layout::Checkout;
 use crate::review::names;
@@ -77,9 +78,14 @@ pub enum ApplyRefused {
     /// P8, P9 and names that collide: every path that keeps the apply from being written.
     #[error("{} in conflict", paths(.0))]
     Conflicts(Vec<Conflict>),
-    /// P10: a path that no apply may write.
-    #[error("{0} is no path that may be written")]
-    Unsafe(RelPath),
+    /// P10, P11: a change that no apply can bring, as the review said.
+    #[error("{path}: {bar}")]
+    Barred {
+        /// The path.
+        path: RelPath,
+        /// Why.
+        bar: Bar,
+    },
     /// P11: what cannot be carried.
     #[error("{path}: {what}")]
     Unsupported {
@@ -183,10 +189,18 @@ impl ApplyRefused {
             Self::IndexLocked(_) => {
                 (Kind::WrongState, "wait for the program that holds it; `stead doctor` looks")
             }
+            Self::Conflicts(all) if all.iter().any(|one| one.clash == Clash::TakenBack) => (
+                Kind::Conflict,
+                "an apply goes on from the last one: copy these files here from the private copy, \
+                 then apply again",
+            ),
             Self::Conflicts(_) => {
                 (Kind::Conflict, "settle these files, or let the agent merge them in its copy")
             }
-            Self::Unsafe(_) | Self::Unsupported { .. } => {
+            Self::Barred { .. } => {
+                (Kind::NotAllowed, "take it away in the copy, or rename it, then review again")
+            }
+            Self::Unsupported { .. } => {
                 (Kind::NotAllowed, "change it in the copy or in the folder, then review again")
             }
             Self::Place(_) | Self::NoSpace { .. } => {

@@ -14,7 +14,7 @@ use stead_files::{Kind, RelPath, RootFolder, Staged, TreeError};
 
 use super::look::observe;
 use super::swap::{back_beside, between, is_astray, is_in_use, is_there, staged, swap};
-use crate::changes::State;
+use crate::changes::{OPEN, State};
 use crate::journal::{Rescue, Step};
 
 /// Which of the two trees.
@@ -25,9 +25,6 @@ pub(crate) enum Way {
     /// The new one.
     Forward,
 }
-
-/// The permission bits that stead needs in a folder while it changes what is in it.
-const OPEN: u16 = 0o700;
 
 /// One path on its way from one state to the other.
 struct Move<'a> {
@@ -97,10 +94,11 @@ pub(crate) fn settle(
     settler.each(moves.iter(), Settler::rejoin);
     settler.each(moves.iter().rev(), Settler::take_away);
     settler.each(moves.iter(), Settler::bring);
-    settler.each(moves.iter().rev(), Settler::close);
     if settler.failed.is_none() {
         settler.each(moves.iter(), Settler::tidy);
     }
+    // Last, because nothing can be tidied up in a folder that is closed again.
+    settler.each(moves.iter().rev(), Settler::close);
     let folder = if settler.rescued { AbsoluteDir::new(rescue).ok() } else { None };
     let rescue = Rescue { paths: settler.left.into_iter().collect(), folder };
     Ok(Settled { rescue, failed: settler.failed })

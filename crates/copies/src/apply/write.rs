@@ -12,11 +12,12 @@ use super::check::Apply;
 use super::index_lock::IndexLock;
 use super::look::{is_untouched, observe};
 use super::plan::Planned;
+use super::room::Reserve;
 use super::settle::{Way, settle};
 use super::stage::stage;
 use super::swap::{is_astray, is_in_use, swap};
 use crate::Home;
-use crate::changes::State;
+use crate::changes::{OPEN, State};
 use crate::journal::{Header, Journal, JournalError, Rescue};
 
 /// Why an apply that was begun was not ended.
@@ -64,6 +65,14 @@ impl Cause {
         };
         let place = [Errno::ROFS, Errno::ACCESS, Errno::PERM, Errno::NOSPC, Errno::DQUOT];
         errno.is_some_and(|errno| place.contains(&errno))
+    }
+
+    /// The paths that somebody changed meanwhile, all of them.
+    pub fn edited(&self) -> &[RelPath] {
+        match self {
+            Self::Edited(paths) => paths,
+            _ => &[],
+        }
     }
 }
 
@@ -126,12 +135,22 @@ impl Apply {
         }
         let steps = self.plan.planned.iter().map(|planned| planned.step.clone()).collect();
         let journal = Journal::new(self.header.clone(), steps);
+        // Whatever becomes of the disk while it is written, how it ended can be recorded.
+        let reserve = match Reserve::hold(&self.home, &journal.header.root) {
+            Ok(reserve) => reserve,
+            Err(error) => {
+                let (cause, rescue) = (error.into(), Rescue::default());
+                return Outcome::RolledBack { cause, rescue };
+            }
+        };
         if let Err(error) = journal.write(&self.home) {
             // It may be there nevertheless, and then names things that are not.
             let _ = Journal::remove(&self.home, &journal.header.root);
             return Outcome::RolledBack { cause: error.into(), rescue: Rescue::default() };
         }
-        match self.bring() {
+        let brought = self.bring();
+        drop(reserve);
+        match brought {
             Ok(()) => {
                 let (apply, journal) = (Box::new(self), Some(journal));
                 Outcome::Written(Written { apply, journal })
@@ -169,6 +188,9 @@ impl Apply {
     /// Every rename; what comes out must be what was to be replaced.
     fn rename(&self, exchanges: &mut bool) -> Result<(), Cause> {
         let planned = &self.plan.planned;
+        for one in planned {
+            self.open_up(one).map_err(|error| astray(one, error))?;
+        }
         for one in planned.iter().rev() {
             self.take_away(one).map_err(|error| astray(one, error))?;
         }
@@ -177,6 +199,19 @@ impl Apply {
         }
         for one in planned.iter().rev() {
             self.close(one)?;
+        }
+        Ok(())
+    }
+
+    /// Lets itself into a closed folder whose own change is part of the apply. Whatever happens
+    /// then, its permission bits are set last, by [`Apply::close`] or by recovery.
+    fn open_up(&self, one: &Planned) -> Result<(), Cause> {
+        if let Some(state) = one.step.old.as_ref().filter(|old| old.is_closed())
+            && let Some(mode) = state.mode()
+        {
+            step::pass("copies.mode", Moment::Before);
+            self.destination.root.set_mode(one.staged.target(), mode | OPEN)?;
+            step::pass("copies.mode", Moment::After);
         }
         Ok(())
     }
@@ -199,7 +234,7 @@ impl Apply {
         match (&step.old, &step.new) {
             (Some(State::Folder { .. }), Some(State::Folder { .. })) | (_, None) => {}
             (_, Some(State::Folder { mode })) => {
-                root.make_folder(one.staged.target(), mode | 0o700)?;
+                root.make_folder(one.staged.target(), mode | OPEN)?;
             }
             (Some(old), Some(_)) if old.is_leaf() && step.is_staged() => {
                 swap(root, &one.staged, exchanges)?;
@@ -231,7 +266,7 @@ impl Apply {
     fn close(&self, one: &Planned) -> Result<(), Cause> {
         let root = &self.destination.root;
         let Some(State::Folder { mode }) = &one.step.new else { return Ok(()) };
-        if !one.step.old.as_ref().is_some_and(State::is_folder) && mode & 0o700 == 0o700 {
+        if !one.step.old.as_ref().is_some_and(State::is_folder) && mode & OPEN == OPEN {
             return Ok(());
         }
         step::pass("copies.mode", Moment::Before);
@@ -340,7 +375,7 @@ fn clear_beside(apply: &Apply, rescue: &std::path::Path) -> Result<Rescue, Cause
 
 /// Where files are kept that are the person's and have no path.
 pub(crate) fn rescue_folder(home: &Home, header: &Header) -> PathBuf {
-    home.applies().join("rescue").join(header.apply.as_str())
+    home.rescued().join(header.apply.as_str())
 }
 
 fn hold(lock: Option<&IndexLock>) -> Result<(), Cause> {

@@ -67,6 +67,12 @@ pub(crate) fn path_of(home: &Home, root: &RootId) -> PathBuf {
     home.applies().join(format!("{}.journal", root.as_str()))
 }
 
+/// Where the journal of an apply is kept that left paths neither old nor new, or whose root is gone:
+/// evidence for a person, which nobody finishes any more.
+pub fn kept_journal(home: &Home, header: &Header) -> PathBuf {
+    home.rescued().join(format!("{}.journal", header.apply.as_str()))
+}
+
 /// The kernel lock under which a root is written and its journal finished.
 pub(crate) fn lock_of(home: &Home, root: &RootId) -> PathBuf {
     home.applies().join(format!("{}.lock", root.as_str()))
@@ -129,6 +135,21 @@ impl Journal {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Moves it to where journals are kept as evidence, durably; gives the place.
+    pub(crate) fn set_aside(home: &Home, header: &Header) -> Result<PathBuf, JournalError> {
+        let (from, to) = (path_of(home, &header.root), kept_journal(home, header));
+        let folder = home.rescued();
+        stead_files::private_dir(&folder)?;
+        step::pass("copies.set-aside", Moment::Before);
+        fs::rename(&from, &to).map_err(system("move", &from))?;
+        for folder in [folder, home.applies()] {
+            let opened = File::open(&folder).and_then(|folder| folder.sync_all());
+            opened.map_err(system("sync", &folder))?;
+        }
+        step::pass("copies.set-aside", Moment::After);
+        Ok(to)
     }
 
     /// Removes it. After a cut of the power it may be there again.

@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 
 use stead_copies::{Finished, Outcome, Recorded, forget, leftovers, recover};
 use stead_core::step::Moment;
+use stead_testkit::as_a_plain_user;
 
 use crate::during::at_steps;
 use crate::kit::{World, assert_same, chmod, content, root_id, write};
@@ -33,6 +34,7 @@ pub(crate) fn task(copy: &Path) {
     fs::remove_file(copy.join("to-folder")).unwrap();
     write(copy, "to-folder/deep/x", "task\n");
     chmod(&copy.join("mode"), 0o755);
+    write(copy, "closed/in", "task\n");
     write(copy, "closed/new", "task\n");
     chmod(&copy.join("closed"), 0o555);
     fs::remove_file(copy.join("link")).unwrap();
@@ -90,6 +92,7 @@ fn applies_until_it_is_killed() {
     let made = tempfile::Builder::new().prefix("w").disable_cleanup(true).tempdir_in(&folder);
     let mut world = World::new(made.unwrap(), true, build);
     task(&world.copy);
+    as_a_plain_user();
     let mut apply = world.ready().unwrap();
     if !exchanges {
         apply = apply.without_exchange();
@@ -111,6 +114,7 @@ fn recovers_until_it_is_killed() {
     let Some((folder, number, applied)) = told() else { return };
     let recorded = if applied { Recorded::Applied } else { Recorded::Nothing };
     let home = stead_copies::Home::new(home_in(&folder));
+    as_a_plain_user();
     at_steps(die_at(number), move || recover(&home, &root_id(), recorded).unwrap());
 }
 

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Once;
 
 use stead_copies::{
-    Apply, ApplyRefused, Cause, Finished, Outcome, Recorded, RecoverError, Rescue, forget,
-    leftovers, recover,
+    Apply, ApplyRefused, Cause, Finished, Outcome, Recorded, RecoverError, Rescue, forget, give_up,
+    kept_journal, leftovers, recover,
 };
 use stead_core::step::Moment;
 
@@ -332,8 +332,33 @@ fn copies_69_an_edit_after_a_crash_stays_when_the_rest_goes_back() {
     let left = leftovers(&world.home).unwrap();
     let header = left[0].header.as_ref().unwrap();
     assert_eq!(header.finished, Some(Finished::Neither { rescue }));
+    // Then it is kept as evidence: what an outcome names is there.
+    let kept = kept_journal(&world.home, header);
     forget(&world.home, &root_id()).unwrap();
+    assert!(kept.is_file());
     expect_old_but(&world, "a", Some("mine\n"));
+}
+
+#[test]
+fn an_apply_whose_root_is_gone_can_be_given_up_and_no_other() {
+    for is_another in [false, true] {
+        let mut world = World::plain(build);
+        drop(written(ready(&mut world).write()));
+        assert_eq!(give_up(&world.home, &root_id()).unwrap(), None, "it can be finished");
+        let away = world.folder.path().join("away");
+        fs::rename(&world.root, &away).unwrap();
+        if is_another {
+            fs::create_dir(&world.root).unwrap();
+        }
+        let gone = recover(&world.home, &root_id(), Recorded::Nothing).unwrap_err();
+        assert!(matches!(gone, RecoverError::Destination(_)), "{gone}");
+        forget(&world.home, &root_id()).unwrap();
+        assert_eq!(leftovers(&world.home).unwrap().len(), 1, "it may come back");
+        let kept = give_up(&world.home, &root_id()).unwrap().unwrap();
+        assert!(kept.is_file());
+        assert!(leftovers(&world.home).unwrap().is_empty());
+        assert_eq!(give_up(&world.home, &root_id()).unwrap(), None);
+    }
 }
 
 #[test]

@@ -220,7 +220,13 @@ impl World {
                 self.home.blobs().put(&body).unwrap();
             }
         }
-        Snapshot { digest: manifest.digest(), manifest, beside: Vec::new(), commits: None }
+        Snapshot {
+            digest: manifest.digest(),
+            manifest,
+            beside: Vec::new(),
+            repositories: Vec::new(),
+            commits: None,
+        }
     }
 
     pub(crate) fn review(&self, snapshot: &Snapshot) -> Review {
@@ -295,6 +301,8 @@ impl World {
         assert!(!self.root.join(".git/index.lock").exists());
         let left = stead_copies::leftovers(&self.home).unwrap();
         assert!(left.is_empty(), "{left:?}");
+        let reserve = self.home.applies().join(format!("{}.reserve", self.root_id.as_str()));
+        assert!(!reserve.exists(), "room is still held");
     }
 }
 

@@ -9,6 +9,7 @@
     reason = "helpers of tests, which clippy does not know as such"
 )]
 
+mod closed;
 mod conflicts;
 mod crash;
 mod during;

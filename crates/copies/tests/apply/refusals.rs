@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use stead_copies::{ApplyRefused, Checkout};
+use stead_copies::{ApplyRefused, Bar, Barred, Checkout};
 use stead_core::id::SlotName;
 use stead_core::layout::Access;
 use stead_core::refusal::RefusalKind;
@@ -190,7 +190,7 @@ fn what_cannot_be_carried_is_refused() {
     let made = Command::new("mkfifo").arg(world.copy.join("pipe")).status().unwrap();
     assert!(made.success());
     let refused = world.refused();
-    assert!(matches!(refused, ApplyRefused::Unsupported { .. }), "{refused}");
+    assert!(matches!(refused, ApplyRefused::Barred { bar: Bar::Special, .. }), "{refused}");
     fs::remove_file(world.copy.join("pipe")).unwrap();
     // An access control list, in the form in which the kernel keeps it: a named user may read.
     let acl: Vec<u8> = [
@@ -229,7 +229,9 @@ fn paths_into_git_and_contents_that_are_missing_are_refused() {
     snapshot.manifest = stead_files::Manifest::new(snapshot.manifest.taken(), entries).unwrap();
     let review = world.review(&snapshot);
     let refused = world.check(&snapshot, &review).unwrap_err();
-    assert!(matches!(refused, ApplyRefused::Unsafe(_)), "{refused}");
+    let bar = Bar::GitName;
+    assert_eq!(review.barred, [Barred { path: crate::kit::path("d/.GIT"), bar }]);
+    assert!(matches!(refused, ApplyRefused::Barred { bar: Bar::GitName, .. }), "{refused}");
 }
 
 #[test]
@@ -292,6 +294,20 @@ fn writes_to_small_and_closed_disks() {
     write(&world.root, &filler, vec![1_u8; 12 << 20]);
     let refused = world.check(&snapshot, &review).unwrap_err();
     assert!(matches!(refused, ApplyRefused::NoSpace { .. }) && refused.is_place(), "{refused}");
+    // Many small files take whole blocks.
+    fs::remove_file(&filler).unwrap();
+    for number in 0..300 {
+        write(&world.copy, format!("small/{number}"), number.to_string());
+    }
+    let many = world.freeze();
+    let many_review = world.review(&many);
+    write(&world.root, &filler, vec![1_u8; 1 << 20]);
+    let free = stead_files::Space::of(&world.root).unwrap().free;
+    fs::write(&filler, vec![1_u8; usize::try_from(free + (1 << 20) - (6800 << 10)).unwrap()])
+        .unwrap();
+    let refused = world.check(&many, &many_review).unwrap_err();
+    assert!(matches!(refused, ApplyRefused::NoSpace { .. }), "{refused}");
+    fs::remove_dir_all(world.copy.join("small")).unwrap();
     // Full only once it writes.
     fs::remove_file(&filler).unwrap();
     let apply = world.check(&snapshot, &review).unwrap();

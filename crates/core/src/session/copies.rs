@@ -91,9 +91,9 @@ pub fn applicable<'a>(
     match &copy.ended {
         Some((snapshot, outcome)) if *snapshot == review.snapshot => match outcome {
             ApplyOutcome::Applied { .. } => return Ok(Err(outcome)),
-            ApplyOutcome::RecoveryNeeded { cause, rescue } => {
+            ApplyOutcome::RecoveryNeeded { cause, rescue, .. } => {
                 return Err(Refusal::new(
-                    RefusalKind::WrongState,
+                    RefusalKind::Unknown,
                     format!("the last apply of {slot} of task {task} needs recovery: {cause}"),
                 )
                 .hint(format!("look at {rescue}; then review again")));

@@ -160,7 +160,12 @@ pub(super) fn check_roots(roots: &[Root]) -> Result<(), Refusal> {
         for other in roots.iter().skip(number + 1) {
             let invalid = |line: String| Err(Refusal::new(RefusalKind::InvalidArgument, line));
             if root.id == other.id {
-                return invalid(format!("two roots have the id {}", root.id));
+                let folder = root.directory.as_path().display();
+                return Err(Refusal::new(
+                    RefusalKind::InvalidArgument,
+                    format!("{folder} is given twice, as {} and {}", root.slot, other.slot),
+                )
+                .hint("give each folder once"));
             }
             if root.slot.as_str().eq_ignore_ascii_case(other.slot.as_str()) {
                 return invalid(format!("two roots have the slot {}", root.slot));

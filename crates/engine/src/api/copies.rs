@@ -99,12 +99,19 @@ pub struct ReviewResponse {
     pub checkout: Option<Checkout>,
     /// Every eligible change, in the order of paths.
     pub changes: Vec<ChangeView>,
+    /// What no apply can bring: with any of it every apply is refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub barred: Vec<BarredView>,
     /// A headline for every change and a unified diff of each text file, as text for people.
     pub diff: String,
     /// Whether some of it was left out.
     pub cut: bool,
     /// What else differs and is never applied: topmost folder and number of files.
     pub beside: Vec<(String, u64)>,
+    /// Of these, the folders that became repositories of their own in the copy: what the original
+    /// has there stays as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repositories: Vec<String>,
     /// How many commits were made in the copy; none where that is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commits: Option<u64>,
@@ -117,6 +124,15 @@ pub struct ChangeView {
     pub path: RelPath,
     /// What becomes of it, in one line.
     pub what: String,
+}
+
+/// One change that no apply can bring.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BarredView {
+    /// Where, below the root.
+    pub path: RelPath,
+    /// Why not, in one line.
+    pub why: String,
 }
 
 /// Which copy to apply or to give up.
@@ -158,6 +174,9 @@ pub struct DiscardResponse {
     pub task: TaskId,
     /// The slots whose copies are in the trash now.
     pub slots: Vec<SlotName>,
+    /// The slots whose copies somebody had removed before.
+    #[serde(default)]
+    pub gone: Vec<SlotName>,
 }
 
 /// Where a registered root is from now on.

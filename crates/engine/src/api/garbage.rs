@@ -42,6 +42,8 @@ pub enum GarbageKind {
     Depot,
     /// Bodies that nothing names.
     Bodies,
+    /// A registered root whose folder is gone, and of which no copy is left.
+    Root,
 }
 
 /// One thing that went.

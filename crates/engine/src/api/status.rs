@@ -19,7 +19,7 @@ pub fn http_status(kind: RefusalKind) -> StatusCode {
             StatusCode::FORBIDDEN
         }
         RefusalKind::NoRoom | RefusalKind::OverBudget => StatusCode::TOO_MANY_REQUESTS,
-        RefusalKind::Storage => StatusCode::INSUFFICIENT_STORAGE,
+        RefusalKind::Storage | RefusalKind::Unknown => StatusCode::INSUFFICIENT_STORAGE,
         RefusalKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
         RefusalKind::Unreadable | RefusalKind::Failed => StatusCode::INTERNAL_SERVER_ERROR,
     }

@@ -6,6 +6,7 @@ use stead_core::event::{BranchEvent, Event, WorldEvent};
 use stead_core::id::SessionId;
 use stead_core::layout::AbsoluteDir;
 use stead_core::refusal::{Refusal, RefusalKind};
+use stead_store::{Reader, StoreError};
 
 use super::{Engine, unknown_session};
 use crate::api::{AgentView, FindParams, SessionView};
@@ -14,20 +15,42 @@ use crate::session::Message;
 /// As many events as a session has at most whose start was refused.
 const REFUSED_START: u64 = 6;
 
+/// Whether a session of `tip` events never came to be: nothing of it is shown.
+pub(crate) fn was_refused(
+    reader: &Reader,
+    session: &SessionId,
+    tip: u64,
+) -> Result<bool, StoreError> {
+    if tip > REFUSED_START {
+        return Ok(false);
+    }
+    let records = reader.read(session, 1, usize::MAX)?;
+    Ok(records.iter().any(|record| {
+        let event = &record.envelope.event;
+        matches!(event, Event::Branch(BranchEvent::AgentRefused { path, .. }) if path.is_root())
+    }))
+}
+
 impl Engine {
     /// All sessions, the newest first.
     pub(crate) async fn list(&self) -> Result<Vec<SessionView>, Refusal> {
-        let summaries = self.shared.read(stead_store::Reader::sessions).await?;
+        Ok(self.listed().await?.into_iter().map(|(view, _)| view).collect())
+    }
+
+    /// The same, each with the folders that it works over.
+    async fn listed(&self) -> Result<Vec<(SessionView, Vec<AbsoluteDir>)>, Refusal> {
+        let summaries = self.shared.read(Reader::sessions).await?;
         let mut views = Vec::with_capacity(summaries.len());
         for summary in summaries {
             let Ok(Event::World(WorldEvent::SessionStarted(started))) = summary.first else {
                 continue;
             };
             let Some(root) = started.roots.first() else { continue };
-            if summary.tip <= REFUSED_START && self.was_refused(&summary.id).await? {
+            let (tip, id) = (summary.tip, summary.id.clone());
+            if self.shared.read(move |reader| was_refused(reader, &id, tip)).await? {
                 continue;
             }
-            views.push(SessionView {
+            let view = SessionView {
                 session: summary.id.clone(),
                 label: started.label.clone(),
                 directory: root.directory.clone(),
@@ -35,19 +58,11 @@ impl Engine {
                 newest: summary.last_at,
                 events: summary.tip,
                 active: self.active(&summary.id).await,
-            });
+            };
+            let roots = started.roots.iter().map(|root| root.directory.clone()).collect();
+            views.push((view, roots));
         }
         Ok(views)
-    }
-
-    /// Whether a session never came to be: nothing of it is shown.
-    async fn was_refused(&self, session: &SessionId) -> Result<bool, Refusal> {
-        let session = session.clone();
-        let records = self.shared.read(move |reader| reader.read(&session, 1, 16)).await?;
-        Ok(records.iter().any(|record| {
-            let event = &record.envelope.event;
-            matches!(event, Event::Branch(BranchEvent::AgentRefused { path, .. }) if path.is_root())
-        }))
     }
 
     async fn active(&self, session: &SessionId) -> usize {
@@ -69,17 +84,17 @@ impl Engine {
         {
             return Ok(id);
         }
-        let mut sessions = self.list().await?;
+        let mut sessions = self.listed().await?;
         if let Some(name) = params.name {
-            let labelled = |s: &&SessionView| s.label.as_ref().is_some_and(|l| l.as_str() == name);
-            if let Some(found) = sessions.iter().find(labelled) {
+            let labelled = |s: &SessionView| s.label.as_ref().is_some_and(|l| l.as_str() == name);
+            if let Some((found, _)) = sessions.iter().find(|(view, _)| labelled(view)) {
                 return Ok(found.session.clone());
             }
-            sessions.retain(|s| s.session.as_str().starts_with(&name));
+            sessions.retain(|(s, _)| s.session.as_str().starts_with(&name));
             return match sessions.as_slice() {
-                [one] => Ok(one.session.clone()),
+                [(one, _)] => Ok(one.session.clone()),
                 [] => Err(unknown_session(&name)),
-                [first, second, ..] => Err(Refusal::new(
+                [(first, _), (second, _), ..] => Err(Refusal::new(
                     RefusalKind::InvalidArgument,
                     format!(
                         "{name} begins several sessions: {}, {}",
@@ -98,9 +113,11 @@ impl Engine {
             .map_err(|e| Refusal::new(RefusalKind::InvalidArgument, e.to_string()))?;
         sessions
             .iter()
-            .filter(|s| here.is_within(&s.directory) || s.directory.is_within(&here))
-            .max_by_key(|s| s.newest)
-            .map(|s| s.session.clone())
+            .filter(|(_, roots)| {
+                roots.iter().any(|root| here.is_within(root) || root.is_within(&here))
+            })
+            .max_by_key(|(view, _)| view.newest)
+            .map(|(view, _)| view.session.clone())
             .ok_or_else(|| {
                 Refusal::new(
                     RefusalKind::NotFound,

@@ -8,15 +8,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stead_core::id::SessionId;
+use stead_core::id::{RootId, SessionId};
+use stead_core::layout::AbsoluteDir;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::settings::Settings;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
-use crate::api::{EngineResponse, PROTOCOL, TreeResponse};
+use crate::api::{EngineResponse, PROTOCOL, RootView, TreeResponse};
+use crate::copies::{beside, unmade};
 use crate::registry::Registry;
+use crate::roots;
 use crate::session::{Actor, Busy, Handle, Message, Shared, load};
+
+pub(crate) use find::was_refused;
 
 /// How long a stop waits for turns to end before it leaves them to recovery.
 const STOP: Duration = Duration::from_secs(20);
@@ -124,6 +129,23 @@ impl Engine {
         tokio::task::spawn_blocking(move || act(&shared.registry))
             .await
             .map_err(|e| failed(e.to_string()))?
+    }
+
+    /// The person says that a folder is the root `id` from now on; one that no copy could be made
+    /// of is refused.
+    pub(crate) async fn rebind(
+        &self,
+        id: RootId,
+        directory: AbsoluteDir,
+    ) -> Result<RootView, Refusal> {
+        let shared = self.shared.clone();
+        beside(move || {
+            let (directory, identity) = roots::look(directory.as_path())?;
+            stead_copies::check_root(&shared.copies, &shared.git()?, &directory, identity)
+                .map_err(|error| unmade(&error))?;
+            shared.registry.rebind(&id, directory.as_path())
+        })
+        .await
     }
 
     /// The session as it is.

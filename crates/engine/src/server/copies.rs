@@ -26,7 +26,7 @@ pub(super) async fn rebind(
     Json(RebindParams { directory }): Json<RebindParams>,
 ) -> Answer<RootView> {
     caller.require_person("rebind a root")?;
-    let bound = engine.roots(move |registry| registry.rebind(&root, directory.as_path())).await?;
+    let bound = engine.rebind(root, directory).await?;
     Ok(Json(bound))
 }
 

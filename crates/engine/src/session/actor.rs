@@ -30,6 +30,7 @@ use crate::drivers::Drivers;
 use crate::home::Home;
 use crate::presence::Served;
 use crate::registry::Registry;
+use crate::unrecorded::Unrecorded;
 
 /// How many commands are decided before one append at most.
 const LARGEST_BATCH: usize = 256;
@@ -61,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) drivers: Drivers,
     pub(crate) doors: Doors,
+    /// Ends of applies that could not be stored yet.
+    pub(crate) unrecorded: Unrecorded,
     /// Held while something is kept that nothing names yet; wholly, by who collects garbage.
     pub(crate) keeping: Arc<tokio::sync::RwLock<()>>,
 }

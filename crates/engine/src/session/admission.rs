@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use stead_agent::{Answering, Done};
-use stead_copies::{Admitted, MakeError, Request};
+use stead_copies::{Admitted, Request};
 use stead_core::delegated::{Admission, AdmittedCopy, Delegated};
 use stead_core::id::{TaskId, TurnId};
 use stead_core::path::AgentPath;
@@ -22,6 +22,8 @@ use super::commit::now;
 use super::message::{Message, Published, Work};
 use super::tools::told_path;
 use crate::api::{Activity, InterruptResponse};
+use crate::copies::unmade;
+use crate::forget::forget_roots_of;
 use crate::timing;
 
 /// A reservation whose agent is being made ready.
@@ -133,6 +135,9 @@ impl Actor {
             if let (Err(_), Some(task)) = (&told, made) {
                 actor.withdraw(task);
             }
+            if told.is_err() && path.is_root() {
+                actor.forget_roots();
+            }
             timing::took("spawn", reserved.asked);
             if let Some(answer) = reserved.answer {
                 let _ = answer.send(told.map(|_| told_path(&path)));
@@ -148,6 +153,16 @@ impl Actor {
         tokio::task::spawn_blocking(move || {
             if let Err(error) = stead_copies::withdraw(&shared.copies, &session, task) {
                 tracing::warn!(%session, %task, %error, "copies of a refused task are left");
+            }
+        });
+    }
+
+    /// The session never came to be: what only it has selected is no root any more.
+    fn forget_roots(&self) {
+        let (shared, session) = (self.shared.clone(), self.session.clone());
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = forget_roots_of(&shared, &session) {
+                tracing::warn!(%session, %error, "the roots of a refused session are left");
             }
         });
     }
@@ -169,14 +184,6 @@ impl Actor {
         let path = AgentPath::resolve(&AgentPath::root(), target).ok()?;
         self.reserved.get(&path)?.give_up();
         Some(InterruptResponse { path, was: Activity::Preparing })
-    }
-}
-
-fn refused(error: &MakeError) -> Refusal {
-    let refusal = Refusal::new(RefusalKind::InvalidArgument, error.to_string());
-    match error.hint() {
-        Some(hint) => refusal.hint(hint),
-        None => refusal,
     }
 }
 
@@ -218,7 +225,7 @@ fn admit(
     let _keeping = shared.keeping.blocking_read();
     let Admitted { layout, slots } =
         stead_copies::admit(&shared.copies, &shared.git()?, request, watch)
-            .map_err(|error| refused(&error))?;
+            .map_err(|error| unmade(&error))?;
     let copies = layout
         .slots
         .iter()

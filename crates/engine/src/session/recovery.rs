@@ -63,6 +63,8 @@ impl Actor {
                 Some((_, Some(outcome))) => outcome.clone(),
                 _ => ApplyOutcome::RolledBack {
                     cause: "the engine ended before anything was written".to_owned(),
+                    conflict: false,
+                    paths: Vec::new(),
                     rescue: None,
                 },
             };
@@ -92,9 +94,13 @@ impl Actor {
             .collect();
         let moved = tokio::task::spawn_blocking(move || {
             for (task, slot) in gone {
-                if shared.copies.copy(&session, task, &slot).symlink_metadata().is_ok()
-                    && let Err(refusal) = to_trash(&shared, &session, task, &slot)
-                {
+                let is_there = shared.copies.copy(&session, task, &slot).symlink_metadata().is_ok();
+                let done = if is_there {
+                    to_trash(&shared, &session, task, &slot).map(|_| ())
+                } else {
+                    applies::give_up_of(&shared.copies, &session, task, &slot)
+                };
+                if let Err(refusal) = done {
                     tracing::warn!(%session, %task, %slot, why = %refusal.line, "not discarded yet");
                 }
             }

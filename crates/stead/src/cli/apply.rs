@@ -51,6 +51,12 @@ pub(crate) fn apply(arguments: &ApplyArguments) -> Done {
     })
 }
 
+/// What helps when files of the person's are in the way.
+const SETTLE: &str = "\
+to go on, committing does not help: bring what you want of your versions into the copy, put these \
+files back as it was made from them or as it was last applied (`git stash`, or `git checkout COMMIT \
+-- FILE`), then review and apply again";
+
 fn tell(response: &ApplyResponse) -> Result<(), Failure> {
     let ApplyResponse { task, slot, destination, outcome, before } = response;
     let before = if *before { " (before; nothing was done now)" } else { "" };
@@ -59,12 +65,13 @@ fn tell(response: &ApplyResponse) -> Result<(), Failure> {
         ApplyOutcome::Applied { paths, .. } if *paths > 0 => {
             say(format_args!("written in {}", clean::path(destination.as_path())));
         }
-        ApplyOutcome::Refused { paths, conflict, .. } => {
+        ApplyOutcome::Refused { paths, .. } => {
             for path in paths {
                 say(format_args!("  {}", clean::line(path)));
             }
-            if *conflict {
-                say("your own changes are in the way: commit or put them aside, then apply again");
+            // Only conflicts name paths. Committed or not, a file that differs stays one.
+            if !paths.is_empty() {
+                say(format_args!("{SETTLE}: `stead task show {task}` names the copy"));
             }
         }
         ApplyOutcome::RecoveryNeeded { .. } => say("`stead doctor` shows what is half-way"),
@@ -76,8 +83,47 @@ fn tell(response: &ApplyResponse) -> Result<(), Failure> {
 fn exit(outcome: &ApplyOutcome) -> Exit {
     match outcome {
         ApplyOutcome::Applied { .. } => Exit::DONE,
-        ApplyOutcome::Refused { conflict: true, .. } => Exit::CONFLICT,
+        ApplyOutcome::Refused { half_way: true, .. } | ApplyOutcome::RecoveryNeeded { .. } => {
+            Exit::UNKNOWN
+        }
+        ApplyOutcome::Refused { conflict: true, .. }
+        | ApplyOutcome::RolledBack { conflict: true, .. } => Exit::CONFLICT,
         ApplyOutcome::Refused { .. } | ApplyOutcome::RolledBack { .. } => Exit::REFUSED,
-        ApplyOutcome::RecoveryNeeded { .. } => Exit::UNKNOWN,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_says_whose_move_it_is() {
+        let refused = |conflict, half_way| ApplyOutcome::Refused {
+            reason: String::new(),
+            conflict,
+            paths: Vec::new(),
+            half_way,
+        };
+        let back = |conflict| ApplyOutcome::RolledBack {
+            cause: String::new(),
+            conflict,
+            paths: Vec::new(),
+            rescue: None,
+        };
+        let half_way = ApplyOutcome::RecoveryNeeded {
+            cause: String::new(),
+            paths: Vec::new(),
+            rescue: String::new(),
+        };
+        for (outcome, status) in [
+            (refused(false, false), 64),
+            (refused(true, false), 65),
+            (refused(false, true), 66),
+            (back(false), 64),
+            (back(true), 65),
+            (half_way, 66),
+        ] {
+            assert_eq!(exit(&outcome).0, status, "{outcome:?}");
+        }
     }
 }

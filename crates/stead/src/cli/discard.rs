@@ -39,11 +39,19 @@ pub(crate) fn discard(arguments: &DiscardArguments) -> Done {
         let response = client.discard(&session, task, &DiscardParams { slot }).await?;
         if arguments.json.json {
             document(&response)?;
-        } else if response.slots.is_empty() {
+            return Ok(Exit::DONE);
+        }
+        let names =
+            |slots: &[SlotName]| slots.iter().map(SlotName::as_str).collect::<Vec<_>>().join(", ");
+        if !response.slots.is_empty() {
+            answer(format_args!("in the trash: {}\n", names(&response.slots)))?;
+        }
+        if !response.gone.is_empty() {
+            let gone = names(&response.gone);
+            answer(format_args!("removed before, so nothing of it is in the trash: {gone}\n"))?;
+        }
+        if response.slots.is_empty() && response.gone.is_empty() {
             say(format_args!("task {task} has no copies left"));
-        } else {
-            let slots: Vec<&str> = response.slots.iter().map(SlotName::as_str).collect();
-            answer(format_args!("in the trash: {}\n", slots.join(", ")))?;
         }
         Ok(Exit::DONE)
     })

@@ -1,10 +1,12 @@
 //! `stead doctor`: what is held and what is wrong, each with the command that helps. It needs no
-//! engine and changes nothing.
+//! engine, and what it looks at it does not change.
 
 mod copies;
 mod engine;
 mod finding;
 mod home;
+mod places;
+mod rests;
 mod store;
 
 use clap::Args;
@@ -19,7 +21,9 @@ use finding::{Finding, State};
 
 /// Look at the home: what is held, what is wrong, and what helps
 ///
-/// Works without the engine and changes nothing. Exits with 1 when something is wrong.
+/// Works without the engine. Like every command of yours it first makes whole what an apply that was
+/// cut short has left half-way, and says so; it changes nothing else. Exits with 1 when something is
+/// wrong.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArguments {
     #[command(flatten)]
@@ -65,6 +69,7 @@ fn look(context: &Context) -> Vec<Finding> {
     findings.extend(engine::runs(&context.home, alive));
     findings.extend(store::store(&context.home, alive));
     findings.extend(copies::copies(context, jiff::Timestamp::now().as_millisecond()));
+    findings.extend(places::places(&context.home));
     findings.extend(home::left_over(&context.home));
     findings.extend(home::programs(&context.variables));
     findings

@@ -21,14 +21,15 @@ use crate::context::{Context, current_dir};
 use crate::exit::{Done, Exit};
 use crate::output::{say, say_refusal};
 use words::duration;
-pub(super) use words::{host as host_refusal, span};
+pub(in crate::cli) use words::{host as host_refusal, span};
 
 /// Run a command in this worktree as a place: bounded, with ports and a scratch folder of its own
 ///
 /// At most as many runs as the host's bound allows go on at once; others wait in the order in which
 /// they came. The place keeps its ports (STEAD_PORT, STEAD_PORT_0 …) and its scratch folder
 /// (STEAD_SCRATCH, TMPDIR) from run to run, and what a command leaves running stays up for the
-/// next, until `stead release`. Exits with the command's own status; 72 when there is no room and
+/// next, until `stead release`. The command's standard input is empty: name a file for it, as in
+/// `stead exec -- sh -c 'cmd < file'`. Exits with the command's own status; 72 when there is no room and
 /// --no-wait, 73 after waiting in vain, 74 without free ports, 75 while the place is being released,
 /// 77 when the host's facts cannot be used, 124 at the time limit, 126 and 127 when the command cannot
 /// be executed.
@@ -73,14 +74,26 @@ pub(crate) fn exec(arguments: &ExecArguments) -> Done {
         }
     };
     let bound = bound_here(&settings);
-    Ok(enter(&context, arguments, bound).unwrap_or_else(|error| refuse(&error)))
-}
-
-fn enter(context: &Context, arguments: &ExecArguments, bound: Bound) -> Result<Exit, ExecError> {
     let directory = match &arguments.worktree {
         Some(directory) => directory.clone(),
-        None => current_dir().map_err(|_| gone(Path::new(".")))?,
+        None => match current_dir() {
+            Ok(directory) => directory,
+            Err(refusal) => {
+                say_refusal(&refusal);
+                return Ok(Exit(71));
+            }
+        },
     };
+    let entered = enter(&context, arguments, directory, bound);
+    Ok(entered.unwrap_or_else(|error| refuse(&error)))
+}
+
+fn enter(
+    context: &Context,
+    arguments: &ExecArguments,
+    directory: PathBuf,
+    bound: Bound,
+) -> Result<Exit, ExecError> {
     let top = top_of(&directory)?;
     let host = context.home.places();
     let command: Vec<_> = arguments.command.iter().map(|word| word.to_string_lossy()).collect();

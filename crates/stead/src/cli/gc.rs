@@ -1,6 +1,9 @@
 //! `stead gc`: remove what nothing needs any more.
 
 use clap::Args;
+use stead_copies::{Home, clear_staging};
+use stead_core::refusal::{Refusal, RefusalKind};
+use stead_engine::Client;
 use stead_engine::api::{GarbageKind, GarbageParams, GarbageResponse};
 
 use super::program::Json;
@@ -12,12 +15,12 @@ use crate::render::size;
 
 /// Empty the trash, and remove what nothing needs any more
 ///
-/// What has been in the trash for more than 30 days goes, depots and bodies that nothing names, and
-/// what killed processes left half made. Nothing but this command empties the trash.
+/// What has been in the trash for more than 30 days goes, depots and bodies that nothing names, roots
+/// whose folders are gone and of which no copy is left, and what killed processes left half made. Nothing but this command empties the trash.
 #[derive(Debug, Args)]
 pub(crate) struct GcArguments {
     /// First move to the trash: copies that hold nothing but what was applied, and copies whose
-    /// session is gone
+    /// session is gone. One with commits, a stash, staged or ignored files of its own stays
     #[arg(long)]
     copies: bool,
     /// Only say what would be done
@@ -31,7 +34,7 @@ pub(crate) struct GcArguments {
 pub(crate) fn gc(arguments: &GcArguments) -> Done {
     let context = Context::new()?;
     block_on(async {
-        let client = context.connect().await?;
+        let client = connect(&context, arguments.dry_run).await?;
         let params = GarbageParams { copies: arguments.copies, dry_run: arguments.dry_run };
         let response = client.collect(&params).await?;
         if arguments.json.json {
@@ -44,6 +47,24 @@ pub(crate) fn gc(arguments: &GcArguments) -> Done {
         answer(text(&response))?;
         Ok(Exit::DONE)
     })
+}
+
+/// A client. Where no engine can start for want of room, what killed processes left half made goes
+/// first: that needs no engine.
+async fn connect(context: &Context, dry_run: bool) -> Result<Client, Refusal> {
+    let refusal = match context.connect().await {
+        Err(refusal) if refusal.kind == RefusalKind::Storage && !dry_run => refusal,
+        connected => return connected,
+    };
+    match clear_staging(&Home::new(context.home.data())) {
+        Ok(cleared) if !cleared.is_empty() => {
+            for folder in cleared {
+                say(format_args!("removed: half made, {}", clean::path(&folder)));
+            }
+            context.connect().await
+        }
+        _ => Err(refusal),
+    }
 }
 
 fn text(response: &GarbageResponse) -> String {
@@ -79,5 +100,6 @@ fn word(kind: GarbageKind) -> &'static str {
         GarbageKind::Layout => "record of the copies of",
         GarbageKind::Depot => "object files of root",
         GarbageKind::Bodies => "bodies:",
+        GarbageKind::Root => "root",
     }
 }

@@ -17,7 +17,7 @@ use crate::output::{answer_line, document, say_refusal};
 /// End what the runs in this worktree left, and free its ports and its scratch folder
 ///
 /// The worktree itself is left as it is. Works by the recorded path when the folder is gone, waits
-/// for no room, and finds nothing to do the second time. Exits with 76 when something could not be
+/// for no room, and in a folder finds nothing to do the second time. Exits with 76 when something could not be
 /// ended: then the ports stay held.
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseArguments {
@@ -152,6 +152,11 @@ fn refuse(error: &ReleaseError) -> Exit {
             Exit(75),
             Refusal::new(RefusalKind::WrongState, error.to_string())
                 .hint("`stead places` shows when that one is through"),
+        ),
+        ReleaseError::Unknown(_) => (
+            Exit::of(RefusalKind::NotFound),
+            Refusal::new(RefusalKind::NotFound, error.to_string())
+                .hint("`stead places` names those that hold something"),
         ),
         ReleaseError::Host(error) => (Exit(77), host_refusal(error)),
     };

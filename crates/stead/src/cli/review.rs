@@ -45,6 +45,10 @@ pub(crate) fn review(arguments: &ReviewArguments) -> Done {
         answer(render::review(&review))?;
         if review.access == Access::Read {
             say("this root was given to be read: nothing of it can be applied");
+        } else if !review.barred.is_empty() {
+            say(
+                "every apply of this is refused: take that away in the copy, or rename it, and review again",
+            );
         } else if !review.changes.is_empty() {
             say(styled(
                 style::DIM,

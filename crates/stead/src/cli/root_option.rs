@@ -18,12 +18,15 @@ struct Given {
     slot: Option<SlotName>,
     path: PathBuf,
     access: Access,
+    /// Why what stands before the first `=` is no slot, if something does.
+    no_slot: Option<String>,
 }
 
 /// The roots of a session; without any, the folder `here`.
 pub(crate) fn parse(given: &[OsString], here: &Path) -> Result<Vec<RootParams>, Refusal> {
     if given.is_empty() {
-        let here = Given { slot: None, path: here.to_owned(), access: Access::Write };
+        let path = here.to_owned();
+        let here = Given { slot: None, path, access: Access::Write, no_slot: None };
         return Ok(vec![admit(here)?]);
     }
     given.iter().map(|text| read(text).and_then(admit)).collect()
@@ -40,17 +43,21 @@ fn read(text: &OsStr) -> Result<Given, Refusal> {
     };
     let mut parts = bytes.splitn(2, |b| *b == b'=');
     let (first, rest) = (parts.next().unwrap_or_default(), parts.next());
-    let slot = std::str::from_utf8(first).ok().and_then(|name| SlotName::parse(name).ok());
-    let (slot, path) = match (slot, rest) {
-        (Some(slot), Some(path)) => (Some(slot), path),
-        _ => (None, bytes),
+    let name = String::from_utf8_lossy(first);
+    let (slot, path, no_slot) = match (SlotName::parse(&name), rest) {
+        (Ok(slot), Some(path)) => (Some(slot), path, None),
+        (Err(why), Some(_)) if !first.contains(&b'/') => {
+            let name = clean::brief(&name, 80);
+            (None, bytes, Some(format!("{name} before the `=` can be no slot: {why}")))
+        }
+        _ => (None, bytes, None),
     };
     if path.is_empty() {
         let shown = clean::brief(&text.to_string_lossy(), 200);
         return Err(usage(format!("--root {shown:?} names no folder"))
             .hint("--root [SLOT=]PATH[:read|:write]"));
     }
-    Ok(Given { slot, path: PathBuf::from(OsString::from_vec(path.to_vec())), access })
+    Ok(Given { slot, path: PathBuf::from(OsString::from_vec(path.to_vec())), access, no_slot })
 }
 
 /// Makes the folder canonical, so that a wrong one is named before anything is started.
@@ -61,7 +68,15 @@ fn admit(given: Given) -> Result<RootParams, Refusal> {
             "--root [SLOT=]PATH[:read|:write]; only those two endings are no part of the path",
         )
     };
-    let canonical = given.path.canonicalize().map_err(|e| refuse(e.to_string()))?;
+    let canonical = given.path.canonicalize().map_err(|error| {
+        refuse(
+            given.no_slot.clone().map_or_else(|| error.to_string(), |no| format!("{error}; {no}")),
+        )
+    })?;
+    if canonical.to_str().is_none() {
+        return Err(usage(format!("the root {shown} cannot be used: its path is not UTF-8"))
+            .hint("rename it; what is in it may have any name"));
+    }
     if !canonical.is_dir() {
         return Err(refuse("it is not a folder".to_owned()));
     }
@@ -74,7 +89,7 @@ mod tests {
     use super::*;
 
     fn given(text: &str) -> (Option<String>, String, Access) {
-        let Given { slot, path, access } = read(OsStr::new(text)).unwrap();
+        let Given { slot, path, access, .. } = read(OsStr::new(text)).unwrap();
         (slot.map(String::from), path.to_str().unwrap().to_owned(), access)
     }
 
@@ -106,6 +121,28 @@ mod tests {
         }
         let roots = parse(&[], here.path()).unwrap();
         assert_eq!(roots[0].directory.as_path(), here.path().canonicalize().unwrap());
+    }
+
+    #[test]
+    fn a_slot_that_can_be_none_is_named() {
+        let here = tempfile::tempdir().unwrap();
+        std::fs::create_dir(here.path().join("na")).unwrap();
+        for name in ["CON", "ünï", ""] {
+            let folder = here.path().join("na");
+            let given = format!("{name}={}", folder.display());
+            let refusal = parse(&[given.into()], here.path()).unwrap_err();
+            assert!(refusal.line.contains("can be no slot"), "{refusal}");
+            assert!(refusal.line.contains(name), "{refusal}");
+        }
+    }
+
+    #[test]
+    fn a_root_whose_path_is_no_text_is_refused_as_that() {
+        let here = tempfile::tempdir().unwrap();
+        let folder = here.path().join(OsString::from_vec(b"x\xff".to_vec()));
+        std::fs::create_dir(&folder).unwrap();
+        let refusal = parse(&[folder.into_os_string()], here.path()).unwrap_err();
+        assert!(refusal.line.contains("not UTF-8"), "{refusal}");
     }
 
     #[test]

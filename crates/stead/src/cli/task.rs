@@ -145,6 +145,9 @@ impl CopyOf {
         if let (Some(only), None) = (written.next(), written.next()) {
             return Ok((task, only.slot.clone()));
         }
+        if let [only] = own.slots.as_slice() {
+            return Ok((task, only.slot.clone()));
+        }
         let names: Vec<&str> = own.slots.iter().map(|slot| slot.slot.as_str()).collect();
         Err(Refusal::new(
             RefusalKind::InvalidArgument,

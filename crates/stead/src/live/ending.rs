@@ -8,8 +8,8 @@ use stead_core::id::SessionId;
 use stead_core::layout::{Access, Placement};
 use stead_core::path::AgentPath;
 use stead_core::permission::Mode;
-use stead_core::refusal::{Refusal, RefusalKind};
-use stead_core::task::Status;
+use stead_core::refusal::RefusalKind;
+use stead_core::task::{Owner, Status, Task};
 use stead_engine::Client;
 use stead_engine::api::{CopyState, DelegatedView, ResultResponse, TreeResponse};
 
@@ -20,6 +20,9 @@ use crate::context::{Context, ask};
 use crate::exit::{Done, Exit};
 use crate::output::{answer, answer_json, say, style, styled};
 use crate::render;
+
+/// What is said when a person stopped a session before it came to be.
+pub(crate) const NOT_STARTED: &str = "stopped before it was ready: nothing was started";
 
 /// What is known when following ends.
 pub(super) struct Ending<'a> {
@@ -60,8 +63,13 @@ pub(super) async fn ending(ending: Ending<'_>) -> Done {
         }
         return Ok(exit);
     }
-    if let Some(reason) = &fold.refused {
-        return Err(Refusal::new(RefusalKind::InvalidArgument, clean::line(reason)).into());
+    match fold.refusal() {
+        Some(_) if left == Left::Stopped => {
+            say(NOT_STARTED);
+            return Ok(Exit::INTERRUPTED);
+        }
+        Some(refusal) => return Err(refusal.into()),
+        None => {}
     }
     let (tree, result) = ask(context, &mut client, |client| {
         let session = session.clone();
@@ -123,7 +131,7 @@ fn tell(
             answer(format_args!("{}\n", clean::block(&result.text).trim_end()))?;
         }
     }
-    for line in held(tree, fold) {
+    for line in held(tree, fold, delegated) {
         say(line);
     }
     for line in reviewable(tree, delegated) {
@@ -141,10 +149,16 @@ fn tell(
 }
 
 /// What is still open or was changed, each with the command that helps.
-fn held(tree: &TreeResponse, fold: &Fold) -> Vec<String> {
+fn held(tree: &TreeResponse, fold: &Fold, delegated: &[DelegatedView]) -> Vec<String> {
     let mut lines = Vec::new();
     let session = &tree.session;
-    let open = fold.tasks.values().filter(|t| t.status != Status::Completed).count();
+    // The session's own task is never completed: work on it can always go on.
+    let is_own = |task: &Task| {
+        task.owner == Owner::of(Some(&AgentPath::root()))
+            && delegated.iter().any(|own| own.task == task.id)
+    };
+    let is_open = |task: &&Task| task.status != Status::Completed && !is_own(task);
+    let open = fold.tasks.values().filter(is_open).count();
     if open > 0 {
         let open = render::counted(open, "task is", "tasks are");
         lines.push(format!("{open} open: `stead task list --session {session}`"));

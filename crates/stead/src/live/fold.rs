@@ -6,6 +6,7 @@ use stead_core::event::{BranchEvent, Event, Outcome, WorldEvent};
 use stead_core::id::{PermissionId, Position, SessionId, TaskId, Timestamp};
 use stead_core::path::AgentPath;
 use stead_core::permission::{Mode, Request};
+use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::task::{Owner, Status, Task};
 use stead_engine::api::{Activity, EventNotification, TasksResponse, TreeResponse};
 
@@ -81,16 +82,34 @@ impl Fold {
         self.tip = tree.tip;
     }
 
+    /// Why the session did not come to be, if it did not.
+    pub(super) fn refusal(&self) -> Option<Refusal> {
+        let reason = self.refused.as_deref()?;
+        Some(Refusal::new(RefusalKind::WrongState, clean::line(reason)))
+    }
+
     /// Whether no agent is at work or about to be.
     pub(super) fn is_idle(&self) -> bool {
         self.agents.values().all(|agent| agent.activity == Activity::Idle)
     }
 
-    /// The agents that a turn runs for.
-    pub(super) fn at_work(&self) -> Vec<AgentPath> {
+    /// Whether `/root` was admitted, or never will be.
+    pub(super) fn is_admitted(&self) -> bool {
+        let root = self.agents.get(&AgentPath::root());
+        self.refused.is_some() || root.is_some_and(|a| a.activity != Activity::Preparing)
+    }
+
+    /// How many agents a turn runs for.
+    pub(super) fn at_work(&self) -> usize {
         let working =
-            |agent: &Agent| !matches!(agent.activity, Activity::Idle | Activity::Preparing);
-        self.agents.iter().filter(|(_, a)| working(a)).map(|(path, _)| path.clone()).collect()
+            |agent: &&Agent| !matches!(agent.activity, Activity::Idle | Activity::Preparing);
+        self.agents.values().filter(working).count()
+    }
+
+    /// The agents that a turn runs for, or that are being made ready for one.
+    pub(super) fn to_stop(&self) -> Vec<AgentPath> {
+        let begun = |agent: &Agent| agent.activity != Activity::Idle;
+        self.agents.iter().filter(|(_, a)| begun(a)).map(|(path, _)| path.clone()).collect()
     }
 
     /// How many tasks of this agent are open.

@@ -9,6 +9,7 @@ mod screen;
 mod view;
 mod watch;
 
+pub(crate) use ending::NOT_STARTED;
 pub(crate) use face::Face;
 pub(crate) use follow::{Follower, Step};
-pub(crate) use watch::{Followed, Left, Start, follow, watch};
+pub(crate) use watch::{Followed, Left, Start, Until, follow, watch};

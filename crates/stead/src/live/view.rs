@@ -63,7 +63,7 @@ pub(super) fn view(fold: &Fold, frame: &Frame<'_>) -> Vec<Row> {
 
 fn foot(fold: &Fold, frame: &Frame<'_>) -> String {
     let name = fold.label.clone().unwrap_or_else(|| fold.session.to_string());
-    let working = fold.at_work().len();
+    let working = fold.at_work();
     let leaving = if frame.outlives { "Ctrl-C leaves, twice stops" } else { "Ctrl-C ends it all" };
     format!(
         "{} · {working} at work · {leaving} · session {}",

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use stead_core::id::{Position, SessionId};
 use stead_core::permission::Answer;
-use stead_core::refusal::RefusalKind;
+use stead_core::refusal::{Refusal, RefusalKind};
 use stead_engine::Client;
 use stead_engine::api::{EventsParams, InterruptParams, PermitParams};
 use tokio::signal::unix::{SignalKind, signal};
@@ -42,6 +42,17 @@ pub(crate) struct Start<'a> {
     pub(crate) face: Face,
     /// Whether agents may go on without the person: then the first Ctrl-C only offers to leave.
     pub(crate) outlives: bool,
+    /// How long.
+    pub(crate) until: Until,
+}
+
+/// When a session has been followed for long enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// Nobody is at work any more.
+    Settled,
+    /// `/root` can begin, or was refused.
+    Admitted,
 }
 
 /// What is known when nobody is followed any more.
@@ -54,10 +65,17 @@ pub(crate) struct Followed {
     pub(super) fold: Fold,
 }
 
+impl Followed {
+    /// Why the session did not come to be, if it did not.
+    pub(crate) fn refusal(&self) -> Option<Refusal> {
+        self.fold.refusal()
+    }
+}
+
 /// How following ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// Nobody is at work any more.
+    /// What was waited for came about.
     Settled,
     /// The person left; the agents go on.
     Leaving(Exit),
@@ -74,7 +92,7 @@ pub(crate) async fn watch(start: Start<'_>) -> Done {
 
 /// Follows a session to its end, or until the person leaves.
 pub(crate) async fn follow(start: Start<'_>) -> Result<Followed, Failure> {
-    let Start { context, mut client, session, after, face, outlives } = start;
+    let Start { context, mut client, session, after, face, outlives, until } = start;
     let (tree, tasks) = ask(context, &mut client, |client| {
         let session = session.clone();
         async move { Ok((client.tree(&session).await?, client.tasks(&session).await?)) }
@@ -89,6 +107,7 @@ pub(crate) async fn follow(start: Start<'_>) -> Result<Followed, Failure> {
         fold,
         face,
         outlives,
+        until,
         caught_up: false,
         leaving: None,
         stopping: None,
@@ -106,6 +125,7 @@ struct Watch<'a> {
     fold: Fold,
     face: Face,
     outlives: bool,
+    until: Until,
     /// Whether all that was stored has been seen: before that nobody knows who is at work.
     caught_up: bool,
     leaving: Option<Instant>,
@@ -143,7 +163,11 @@ impl Watch<'_> {
                     self.show()?;
                 }
             }
-            if self.caught_up && self.fold.is_idle() {
+            let is_over = match self.until {
+                Until::Settled => self.fold.is_idle(),
+                Until::Admitted => self.fold.is_admitted(),
+            };
+            if self.caught_up && is_over {
                 return Ok(if self.stopping.is_some() { Left::Stopped } else { Left::Settled });
             }
         }
@@ -221,7 +245,7 @@ impl Watch<'_> {
         }
         self.stopping = Some(Instant::now() + STOPPING);
         self.face.notice(Some("stopping the agents"));
-        for path in self.fold.at_work() {
+        for path in self.fold.to_stop() {
             let params = InterruptParams { target: path.to_string() };
             match self.follower.client.interrupt(&self.session, &params).await {
                 Ok(_) => {}

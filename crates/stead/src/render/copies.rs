@@ -5,11 +5,14 @@ use stead_copies::Finished;
 use stead_core::delegated::Checkout;
 use stead_core::layout::Access;
 use stead_engine::CutShort;
-use stead_engine::api::{CopyState, DelegatedView, ReviewResponse};
+use stead_engine::api::{BarredView, CopyState, DelegatedView, ReviewResponse};
 
 use super::{applied, copy_state, counted};
 use crate::clean;
 use crate::output::{style, styled};
+
+/// As much of a note as people get; programs get it whole.
+const LONGEST_NOTE: usize = 160;
 
 /// The slots of a delegated task: what each is a copy of, and how far it is.
 pub(crate) fn slots(own: &DelegatedView) -> String {
@@ -34,7 +37,7 @@ pub(crate) fn slots(own: &DelegatedView) -> String {
         }
     }
     for note in &own.notes {
-        text.push_str(&format!("{}\n", styled(style::DIM, clean::line(note))));
+        text.push_str(&format!("{}\n", styled(style::DIM, clean::brief(note, LONGEST_NOTE))));
     }
     text
 }
@@ -69,10 +72,22 @@ pub(crate) fn review(review: &ReviewResponse) -> String {
             text.push_str(&format!("{}\n", styled(shade, line)));
         }
     }
+    for BarredView { path, why } in &review.barred {
+        let path = clean::line(&path.to_string());
+        text.push_str(&format!(
+            "{}\n",
+            styled(style::BAD, format_args!("no apply can bring {path}: {why}"))
+        ));
+    }
     for (folder, files) in &review.beside {
         let files = counted(usize::try_from(*files).unwrap_or(usize::MAX), "file", "files");
+        let became = if review.repositories.contains(folder) {
+            ", which became a repository; what you have there stays as it is"
+        } else {
+            ""
+        };
         text.push_str(&format!(
-            "not reviewed and never applied: {files} changed in {}\n",
+            "not reviewed and never applied: {files} changed in {}{became}\n",
             clean::line(folder)
         ));
     }

@@ -104,14 +104,14 @@ pub(crate) fn applied(outcome: &ApplyOutcome) -> String {
         ApplyOutcome::Refused { reason, .. } => {
             format!("not applied, nothing was written: {}", clean::line(reason))
         }
-        ApplyOutcome::RolledBack { cause, rescue } => {
+        ApplyOutcome::RolledBack { cause, rescue, .. } => {
             let rescue = rescue
                 .as_ref()
                 .map(|rescue| format!("; what was found is kept in {}", clean::line(rescue)))
                 .unwrap_or_default();
             format!("not applied, all is as it was: {}{rescue}", clean::line(cause))
         }
-        ApplyOutcome::RecoveryNeeded { cause, rescue } => {
+        ApplyOutcome::RecoveryNeeded { cause, rescue, .. } => {
             format!("half-way: {}; see {}", clean::line(cause), clean::line(rescue))
         }
     }

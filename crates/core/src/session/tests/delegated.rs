@@ -299,8 +299,36 @@ fn copies_72_a_second_apply_of_a_snapshot_answers_with_the_first_outcome() {
     let command = review_of(&log, "t");
     log.ok(command);
     let apply = begun(&mut log);
-    log.ok(end(apply, ApplyOutcome::RolledBack { cause: "full".to_owned(), rescue: None }));
+    log.ok(end(
+        apply,
+        ApplyOutcome::RolledBack {
+            cause: "full".to_owned(),
+            conflict: false,
+            paths: Vec::new(),
+            rescue: None,
+        },
+    ));
     begun(&mut log);
+}
+
+#[test]
+fn copies_68_an_apply_that_was_recorded_stays_so_whatever_is_tried_after_it() {
+    let mut log = with_task();
+    let command = review_of(&log, "s");
+    log.ok(command);
+    let first = begun(&mut log);
+    log.ok(end(first, applied("b")));
+    let command = review_of(&log, "t");
+    log.ok(command);
+    let second = begun(&mut log);
+    let copy = |log: &Log| log.state.world.delegated[&TaskId(2)].copies[&slot("app")].clone();
+    assert_eq!((copy(&log).applied, copy(&log).applying), (Some(first), Some(second)));
+    let (reason, conflict, paths) = ("cut short".to_owned(), false, Vec::new());
+    log.ok(end(second, ApplyOutcome::Refused { reason, conflict, paths, half_way: true }));
+    assert_eq!(copy(&log).applied, Some(first));
+    let third = begun(&mut log);
+    log.ok(end(third, applied("c")));
+    assert_eq!(copy(&log).applied, Some(third));
 }
 
 #[test]
@@ -310,7 +338,7 @@ fn copies_70_an_apply_that_needs_recovery_is_not_offered_again() {
     log.ok(command);
     let apply = begun(&mut log);
     let (cause, rescue) = ("denied".to_owned(), "/h/rescue".to_owned());
-    log.ok(end(apply, ApplyOutcome::RecoveryNeeded { cause, rescue }));
+    log.ok(end(apply, ApplyOutcome::RecoveryNeeded { cause, paths: Vec::new(), rescue }));
     let refusal = log.refusal(begin());
     assert!(refusal.line.contains("needs recovery: denied"), "{refusal}");
     assert!(refusal.hint.unwrap().contains("/h/rescue"));

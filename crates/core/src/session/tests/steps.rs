@@ -320,9 +320,15 @@ impl Step {
                             base: body(&format!("base at {}", log.log.len())).digest,
                             paths: 1,
                         },
-                        2 => ApplyOutcome::RolledBack { cause: "full".to_owned(), rescue: None },
+                        2 => ApplyOutcome::RolledBack {
+                            cause: "full".to_owned(),
+                            conflict: false,
+                            paths: Vec::new(),
+                            rescue: None,
+                        },
                         _ => ApplyOutcome::RecoveryNeeded {
                             cause: "odd".to_owned(),
+                            paths: Vec::new(),
                             rescue: "/h/rescue".to_owned(),
                         },
                     },

@@ -173,15 +173,25 @@ fn pinned() -> Vec<(Event, &'static str, &'static str, Value)> {
                 reason: "no".to_owned(),
                 conflict: true,
                 paths: vec!["a".to_owned()],
+                half_way: false,
             },
             json!({"state": "refused", "reason": "no", "conflict": true, "paths": ["a"]}),
         ),
         ended(
-            ApplyOutcome::RolledBack { cause: "full".to_owned(), rescue: None },
+            ApplyOutcome::RolledBack {
+                cause: "full".to_owned(),
+                conflict: false,
+                paths: Vec::new(),
+                rescue: None,
+            },
             json!({"state": "rolled-back", "cause": "full"}),
         ),
         ended(
-            ApplyOutcome::RecoveryNeeded { cause: "odd".to_owned(), rescue: "/h/r".to_owned() },
+            ApplyOutcome::RecoveryNeeded {
+                cause: "odd".to_owned(),
+                paths: Vec::new(),
+                rescue: "/h/r".to_owned(),
+            },
             json!({"state": "recovery-needed", "cause": "odd", "rescue": "/h/r"}),
         ),
         world(

@@ -182,6 +182,11 @@ fn kept(folder: &Path) -> Result<PathBuf, Refusal> {
                 return Err(refused("it is not empty".to_owned()));
             }
         }
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            let above = folder.parent().unwrap_or(&folder);
+            let line = format!("{} is not there, and so nothing in it", clean::path(above));
+            return Err(usage(line).hint(format!("mkdir -p {}", quoted(above))));
+        }
         Err(error) => return Err(refused(error.to_string())),
     }
     folder.canonicalize().map_err(|error| refused(error.to_string()))

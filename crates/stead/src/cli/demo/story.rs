@@ -23,7 +23,7 @@ use super::stage::Stage;
 use crate::clean;
 use crate::context::new_request;
 use crate::exit::{Done, Exit, Failure};
-use crate::live::{Face, Followed, Left, Start, follow};
+use crate::live::{Face, Followed, Left, Start, Until, follow};
 use crate::output::{answer, is_interactive, say, style, styled};
 use crate::render;
 
@@ -173,9 +173,10 @@ impl Scene {
         let session = client.start(&params).await?.session;
         let face = if is_interactive() { Face::live()? } else { Face::brief() };
         let (after, outlives) = (0, false);
-        let start = Start { context, client, session: session.clone(), after, face, outlives };
+        let (named, until) = (session.clone(), Until::Settled);
+        let start = Start { context, client, session, after, face, outlives, until };
         let Followed { left, client, .. } = follow(start).await?;
-        Ok((left, client, session))
+        Ok((left, client, named))
     }
 
     /// The servers that the agents left must run side by side, each on the port of its own copy,

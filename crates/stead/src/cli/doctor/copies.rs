@@ -14,6 +14,7 @@ use stead_engine::{CutShort, Home, registered_roots};
 use stead_store::Store;
 
 use super::finding::Finding;
+use super::rests::rests;
 use crate::clean;
 use crate::context::Context;
 use crate::render::{counted, cut_short, size};
@@ -35,6 +36,7 @@ pub(super) fn copies(context: &Context, now: i64) -> Vec<Finding> {
     match stead_copies::found(&home) {
         Ok(found) => {
             findings.extend(tasks(&context.home, &home, &found));
+            findings.extend(rests(&home, &found.tasks, |session| state_of(&context.home, session)));
             findings.extend(depots(&home, &found.depots));
             findings.extend(staging(&found.staging));
             findings.extend(trash(&home, &found.trash, now));
@@ -46,7 +48,7 @@ pub(super) fn copies(context: &Context, now: i64) -> Vec<Finding> {
 }
 
 fn unusable(what: &'static str, error: &dyn std::fmt::Display) -> Finding {
-    Finding::fault(what, error.to_string(), "move away what is in the way; it is not stead's")
+    Finding::fault(what, error.to_string(), "mend what it names, then look again")
 }
 
 /// An apply that this very call has led back or on.
@@ -275,7 +277,11 @@ fn roots(home: &Home) -> Vec<Finding> {
         findings.push(Finding::warning(
             "roots",
             format!("{} {what}", clean::path(root.directory.as_path())),
-            format!("if it was moved: `stead roots rebind {} DIR`", root.id),
+            format!(
+                "if it was moved: `stead roots rebind {} DIR`; else `stead gc` forgets it, when no \
+                 copy of it is left",
+                root.id
+            ),
         ));
     }
     findings

@@ -112,16 +112,24 @@ milliseconds since 1970. What is absent is `null`.
 | `tree` | `session`, `label`, `roots`, `placement`, `mode`, `plan_ceiling`, `capacity`, `tip`, `agents` (`path`, `agent`, `activity`, `turn`, `turns`, `outcome`, `reason`, `unread`, `directory`, `driver`, `open_tasks`, `note`), `permissions` |
 | `sessions`, `sessions list` | `sessions`: `session`, `label`, `directory`, `started`, `newest`, `events`, `active` |
 | `sessions show` | those of `tree`, and `result`: `path`, `outcome`, `reason`, `text` |
-| `task list` · `task show` | `tasks` and `notes` · `id`, `subject`, `description`, `status`, `owner`, `blocked_by` |
+| `task list` · `task show` | `tasks`, `notes` and `delegated` · `id`, `subject`, `description`, `status`, `owner`, `blocked_by`, and `delegated` of a task with copies: `task`, `owner`, `title`, `admitted`, `settled`, `notes`, `slots` (`slot`, `access`, `original`, `copy`, `state`, `snapshot`, `outcome`) |
+| `task review` | `task`, `slot`, `copy`, `destination`, `access`, `snapshot`, `checkout`, `changes` (`path`, `what`), `diff`, `cut`, `beside` (folder and number of files), `commits` |
+| `task apply` | `task`, `slot`, `destination`, `outcome`, `before` (whether that was done earlier). An outcome has `state`: `applied` (`base`, `paths`), `refused` (`reason`, `conflict`, `paths`, `half_way`), `rolled-back` (`cause`, `conflict`, `rescue`), `recovery-needed` (`cause`, `rescue`) |
+| `task discard` | `task`, `slots` (in the trash now), `gone` (removed by somebody before) |
+| `roots list` · `roots show`, `rebind` | `roots`: `id`, `uri`, `directory`, `state` (`same`, `changed`, `gone`) · one of them |
 | `send` | `session`, `receipt`: `to`, `mail`, `state`, `result_to` |
 | `stop` | `path`, `was` |
+| `mode` | `mode`, `plan_ceiling` |
 | `permit list` · `permit allow`, `deny` | `permissions`: `id`, `path`, `turn`, `grant`, `subject` · `id`, `answer` |
 | `run --detach` | `session` |
+| `places` | `places`: `id`, `place`, `presence`, `first_port`, `port_count`, `scratch`, `age_seconds`, `abandoned`, `releasing`, `held_back`, `runs` and `last_run` (`run`, `command`, `age_seconds`, `pid`, `ended`), `left` (`pid`, `name`) |
+| `release` | `released`: `id`, `place`, `interrupted`, `ended`, `complete`, `left` |
+| `gc` | `dry_run`, `removed` (`kind`, `name`, `bytes`), `kept` (`kind`, `name`, `bytes`, `why`) |
 | `doctor` | `program`, `build`, `home`, `sound`, `findings`: `what`, `state` (`ok`, `warning`, `fault`), `line`, `help` |
 | `paths` | `paths`: `name`, `path`, `purpose` |
 
 `log --json` and `run --json` print one object a line: `{\"type\":\"event\",\"position\",\"at\",\"conversation\",\"kind\",\"body\",\"text\",\"calls\",\"failed\",\"by\"}`: `calls` are the calls in what was said, `failed` is there when a call's result is a refusal or a failure.
-The last one of `run` is `{\"type\":\"end\",\"version\":1,\"session\",\"outcome\",\"reason\",\"result\",\"unread\"}`.
+The last one of `run` is `{\"type\":\"end\",\"version\":1,\"session\",\"outcome\",\"reason\",\"result\",\"unread\",\"copies\"}`; `copies` are as `delegated` of `task list`.
 ";
 
 const ENVIRONMENT: &str = "

@@ -19,7 +19,7 @@ use super::program::Json;
 use super::root_option;
 use crate::context::{Context, block_on, current_dir, new_request, send_safely};
 use crate::exit::{Done, Exit, Failure, usage};
-use crate::live::{Face, Start, watch};
+use crate::live::{Face, Left, NOT_STARTED, Start, Until, follow, watch};
 use crate::output::{answer_line, document, is_interactive, say, style, styled};
 
 /// A playbook to begin with.
@@ -62,7 +62,7 @@ pub(crate) struct RunArguments {
     /// Work in the folders themselves, not in private copies
     #[arg(long)]
     in_place: bool,
-    /// Return at once; requests wait for `stead permit`
+    /// Return as soon as /root can begin; requests wait for `stead permit`
     #[arg(long)]
     detach: bool,
     /// A name for the session; if one has it already, that one is continued
@@ -171,27 +171,51 @@ impl Watching {
 
     async fn show(self, context: &Context, client: Client, session: SessionId, after: u64) -> Done {
         let face = match self {
-            Self::Not { json } => return detached(&session, json),
+            Self::Not { json } => return detached(context, client, session, after, json).await,
             Self::Json => Face::json(),
             Self::Plain => Face::plain(),
             Self::Live => Face::live()?,
         };
-        watch(Start { context, client, session, after, face, outlives: true }).await
+        let until = Until::Settled;
+        watch(Start { context, client, session, after, face, outlives: true, until }).await
     }
 }
 
-fn detached(session: &SessionId, json: bool) -> Done {
+/// Waits until `/root` can begin, so that a start that is refused is no success.
+async fn detached(
+    context: &Context,
+    client: Client,
+    session: SessionId,
+    after: u64,
+    json: bool,
+) -> Done {
+    let face = if !json && is_interactive() { Face::live()? } else { Face::brief() };
+    let until = Until::Admitted;
+    let named = session.clone();
+    let followed =
+        follow(Start { context, client, session, after, face, outlives: true, until }).await?;
+    match (followed.left, followed.refusal()) {
+        (Left::Stopped, _) => {
+            say(if followed.refusal().is_some() { NOT_STARTED } else { "stopped" });
+            return Ok(Exit::INTERRUPTED);
+        }
+        (_, Some(refusal)) => return Err(refusal.into()),
+        (_, None) => {}
+    }
     if json {
-        document(&Detached { session })?;
+        document(&Detached { session: &named })?;
     } else {
-        answer_line(session)?;
+        answer_line(&named)?;
     }
     say(styled(
         style::DIM,
         "`stead log --follow` shows what happens, `stead permit list` what waits for you, \
          `stead tree` who is at work",
     ));
-    Ok(Exit::DONE)
+    match followed.left {
+        Left::Leaving(exit) => Ok(exit),
+        Left::Settled | Left::Stopped => Ok(Exit::DONE),
+    }
 }
 
 /// The session that has this label, if any.

@@ -105,7 +105,7 @@ fn events_change_what_is_known_once() {
     let settled = |path: &str| json!({ "path": path, "turn": 1, "outcome": "completed" });
     // What the tree had already is not taken twice.
     assert!(fold.apply(&event(10, "turn-settled", settled("/root"))));
-    assert_eq!(fold.at_work().len(), 3);
+    assert_eq!(fold.at_work(), 3);
     assert!(fold.apply(&event(11, "permission-settled", json!({ "id": 7, "answer": "once" }))));
     assert_eq!(fold.permissions.len(), 1);
     for (position, path) in [(12, "/root/fix-server"), (13, "/root/fix-parser"), (14, "/root")] {
