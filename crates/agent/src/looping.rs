@@ -83,9 +83,7 @@ impl<M: Model + ?Sized> Loop<M> {
             if may_compact && compact::is_long(&conversation, self.compact_at) {
                 // What the running turn makes too long, no summary makes shorter.
                 may_compact = false;
-                if self.compact(turn).await? {
-                    conversation = Conversation::of(&self::conversation(turn).await?);
-                }
+                self.compact(turn, &mut conversation).await?;
             }
             let request = Request {
                 agent: turn.situation.path.clone(),
@@ -126,11 +124,11 @@ impl<M: Model + ?Sized> Loop<M> {
         )))
     }
 
-    /// Has a summary stand for the turns before this one; whether it does now. A conversation that
-    /// cannot be summarised goes on as it is.
-    async fn compact(&self, turn: &Turn) -> Result<bool, Stopped> {
+    /// Has a summary stand for the turns before this one. A conversation that cannot be summarised
+    /// goes on as it is.
+    async fn compact(&self, turn: &Turn, shown: &mut Conversation) -> Result<(), Stopped> {
         let entries = conversation(turn).await?;
-        let Some(earlier) = compact::earlier(&entries, turn.id) else { return Ok(false) };
+        let Some(earlier) = compact::earlier(&entries, turn.id) else { return Ok(()) };
         let path = &turn.situation.path;
         let summary = compact::summarise(self.model.as_ref(), path, earlier);
         let summary = turn.cancel.run_until_cancelled(summary).await.ok_or(Stopped::Cancelled)?;
@@ -141,13 +139,13 @@ impl<M: Model + ?Sized> Loop<M> {
             Err(refusal) => Err(refusal.into()),
         };
         match kept {
-            Ok(()) => Ok(true),
-            Err(Stopped::Cancelled) => Err(Stopped::Cancelled),
+            Ok(()) => *shown = Conversation::of(&conversation(turn).await?),
+            Err(Stopped::Cancelled) => return Err(Stopped::Cancelled),
             Err(Stopped::Refused(refusal)) => {
                 tracing::warn!(agent = %path, why = %refusal.line, "not compacted");
-                Ok(false)
             }
         }
+        Ok(())
     }
 
     async fn reply(
