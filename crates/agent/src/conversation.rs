@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use stead_core::event::CallFate;
+use stead_core::event::{CallFate, MailKind, Sender};
 use stead_core::id::{CallId, TurnId};
 use stead_model::{Message, Reply, ToolResult};
 
@@ -14,6 +14,12 @@ use crate::prompt;
 #[derive(Debug, Default)]
 pub(crate) struct Conversation {
     pub(crate) messages: Vec<Message>,
+    /// How many turns a summary at its beginning stands for.
+    pub(crate) earlier_turns: u32,
+    /// About how long it is.
+    pub(crate) bytes: usize,
+    /// What the last reply used; 0: nobody knows.
+    pub(crate) tokens: u64,
     calls: BTreeSet<CallId>,
     heard: Option<TurnId>,
 }
@@ -28,6 +34,16 @@ impl Conversation {
         let mut conversation = Self::default();
         for (place, entry) in entries.iter().enumerate() {
             match entry {
+                Entry::Summary { text, turns, calls, standing } => {
+                    conversation.earlier_turns = *turns;
+                    conversation.calls.extend(calls.iter().cloned());
+                    conversation.push(Message::User {
+                        from: prompt::sender(&Sender::Stead),
+                        sort: MailKind::Note,
+                        text: prompt::summary(*turns, text, standing),
+                        opens_turn: false,
+                    });
+                }
                 Entry::Heard { .. } => conversation.hear(entry),
                 Entry::Said { reply, .. } => {
                     let later = entries.get(place + 1..).unwrap_or_default();
@@ -48,7 +64,7 @@ impl Conversation {
         if let Entry::Heard { turn, from, sort, text } = entry {
             let opens_turn = self.heard != Some(*turn);
             self.heard = Some(*turn);
-            self.messages.push(Message::User {
+            self.push(Message::User {
                 from: prompt::sender(from),
                 sort: *sort,
                 text: prompt::heard(from, *sort, text),
@@ -68,12 +84,45 @@ impl Conversation {
 
     pub(crate) fn say(&mut self, reply: Reply) {
         self.calls.extend(reply.calls.iter().map(|call| call.id.clone()));
-        self.messages.push(Message::Assistant(reply));
+        self.tokens = reply.usage.map_or(self.tokens, |usage| usage.tokens());
+        self.push(Message::Assistant(reply));
     }
 
     pub(crate) fn answer(&mut self, result: ToolResult) {
-        self.messages.push(Message::Tool(result));
+        self.push(Message::Tool(result));
     }
+
+    fn push(&mut self, message: Message) {
+        let bytes = match &message {
+            Message::User { text, .. } => text.len(),
+            Message::Assistant(reply) => bytes_said(reply),
+            Message::Tool(result) => bytes_answered(result),
+        };
+        self.bytes = self.bytes.saturating_add(bytes);
+        self.messages.push(message);
+    }
+}
+
+fn bytes_said(reply: &Reply) -> usize {
+    let calls = reply.calls.iter().map(|call| call.arguments.to_string().len());
+    reply.text.len().saturating_add(calls.sum())
+}
+
+fn bytes_answered(result: &ToolResult) -> usize {
+    let structured = result.structured.as_ref().map_or(0, |data| data.to_string().len());
+    result.text.len().saturating_add(structured)
+}
+
+/// About how long these entries are.
+pub(crate) fn bytes_of(entries: &[Entry]) -> usize {
+    let bytes = entries.iter().map(|entry| match entry {
+        Entry::Summary { text, standing, .. } => text.len().saturating_add(standing.len()),
+        Entry::Heard { text, .. } => text.len(),
+        Entry::Said { reply, .. } => bytes_said(reply),
+        Entry::Answered { result, .. } => bytes_answered(result),
+        Entry::Unanswered { .. } => 0,
+    });
+    bytes.fold(0, usize::saturating_add)
 }
 
 /// The result of a call among what stands after its reply.
@@ -107,7 +156,6 @@ pub(crate) fn last_word(entries: &[Entry], turn: TurnId) -> Option<&str> {
 mod tests {
     use proptest::prelude::*;
     use serde_json::json;
-    use stead_core::event::{MailKind, Sender};
     use stead_model::ToolCall;
 
     use super::*;

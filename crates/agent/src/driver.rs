@@ -11,12 +11,14 @@ use stead_core::event::Outcome;
 use stead_core::id::{SessionId, TurnId};
 use stead_core::layout::{AbsoluteDir, Root};
 use stead_core::path::AgentPath;
+use stead_core::refusal::Refusal;
 use stead_files::Lock;
 use stead_place::Host;
 use stead_process::Spawners;
 use tokio_util::sync::CancellationToken;
 
-use crate::port::Port;
+use crate::compact::Summary;
+use crate::port::{Entry, Port};
 
 /// What it takes to run commands in an agent's place, and to release it.
 #[derive(Debug, Clone)]
@@ -93,4 +95,10 @@ pub struct TurnEnd {
 pub trait Driver: Send + Sync {
     /// Runs one turn to its end. Returns only when nothing of it runs any more.
     async fn run(&self, turn: Turn) -> TurnEnd;
+
+    /// Summarises what `agent` heard and said, for itself or for an agent that it starts.
+    ///
+    /// # Errors
+    /// Why there is no summary.
+    async fn summarise(&self, agent: &AgentPath, entries: &[Entry]) -> Result<Summary, Refusal>;
 }

@@ -7,9 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::Serialize;
 use stead_core::event::Outcome;
+use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
-use stead_model::{Model, Reply, Request, ToolResult};
+use stead_model::{Model, Purpose, Reply, Request, ToolResult};
 
+use crate::compact::{self, COMPACT_BYTES, Summary};
 use crate::conversation::{Conversation, last_word};
 use crate::driver::{Driver, Turn, TurnEnd};
 use crate::port::{Ask, Entry};
@@ -24,13 +26,14 @@ pub const MOST_STEPS: u32 = 1000;
 pub struct Loop<M: ?Sized> {
     yield_after: Duration,
     most_steps: u32,
+    compact_at: usize,
     model: Arc<M>,
 }
 
 impl<M: Model + ?Sized> Loop<M> {
     /// A loop over this model.
     pub fn new(model: Arc<M>) -> Self {
-        Self { model, yield_after: YIELD_AFTER, most_steps: MOST_STEPS }
+        Self { model, yield_after: YIELD_AFTER, most_steps: MOST_STEPS, compact_at: COMPACT_BYTES }
     }
 
     /// The same, but `bash` answers after so long that its command goes on.
@@ -45,11 +48,19 @@ impl<M: Model + ?Sized> Loop<M> {
         Self { most_steps, ..self }
     }
 
-    /// Goes on until the agent's last word. `said` is the last text it said in this turn.
+    /// The same, but a conversation of more bytes is compacted.
+    #[must_use]
+    pub fn compact_at(self, compact_at: usize) -> Self {
+        Self { compact_at, ..self }
+    }
+
+    /// Goes on until the agent's last word, `left` replies at most. `said` is the last text it said
+    /// in this turn.
     async fn steps(
         &self,
         turn: &Turn,
         tools: &mut Tools,
+        left: &mut u32,
         said: &mut String,
     ) -> Result<String, Stopped> {
         let mut entries = conversation(turn).await?;
@@ -60,14 +71,24 @@ impl<M: Model + ?Sized> Loop<M> {
         }
         let mut conversation = Conversation::of(&entries);
         drop(entries);
+        let mut may_compact = true;
         let instructions = prompt::instructions(&turn.situation);
         let specs: Vec<_> = catalogue().iter().map(crate::tools::Tool::spec).collect();
-        for step in 0..self.most_steps {
-            if step > 0 {
+        let mut first = true;
+        while let Some(fewer) = left.checked_sub(1) {
+            *left = fewer;
+            if !std::mem::take(&mut first) {
                 boundary(turn).await?.iter().for_each(|e| conversation.hear(e));
+            }
+            if may_compact && compact::is_long(&conversation, self.compact_at) {
+                // What the running turn makes too long, no summary makes shorter.
+                may_compact = false;
+                self.compact(turn, &mut conversation).await?;
             }
             let request = Request {
                 agent: turn.situation.path.clone(),
+                purpose: Purpose::Turn,
+                earlier_turns: conversation.earlier_turns,
                 instructions: instructions.clone(),
                 messages: std::mem::take(&mut conversation.messages),
                 tools: specs.clone(),
@@ -103,6 +124,30 @@ impl<M: Model + ?Sized> Loop<M> {
         )))
     }
 
+    /// Has a summary stand for the turns before this one. A conversation that cannot be summarised
+    /// goes on as it is.
+    async fn compact(&self, turn: &Turn, shown: &mut Conversation) -> Result<(), Stopped> {
+        let entries = conversation(turn).await?;
+        let Some(earlier) = compact::earlier(&entries, turn.id) else { return Ok(()) };
+        let path = &turn.situation.path;
+        let summary = compact::summarise(self.model.as_ref(), path, earlier);
+        let summary = turn.cancel.run_until_cancelled(summary).await.ok_or(Stopped::Cancelled)?;
+        let kept = match summary {
+            Ok(Summary { text, usage }) => {
+                ask(turn, |answer| Ask::Compact { summary: text, usage, answer }).await
+            }
+            Err(refusal) => Err(refusal.into()),
+        };
+        match kept {
+            Ok(()) => *shown = Conversation::of(&conversation(turn).await?),
+            Err(Stopped::Cancelled) => return Err(Stopped::Cancelled),
+            Err(Stopped::Refused(refusal)) => {
+                tracing::warn!(agent = %path, why = %refusal.line, "not compacted");
+            }
+        }
+        Ok(())
+    }
+
     async fn reply(
         &self,
         turn: &Turn,
@@ -121,23 +166,30 @@ impl<M: Model + ?Sized> Loop<M> {
 
 #[async_trait]
 impl<M: Model + ?Sized + 'static> Driver for Loop<M> {
-    /// A completed turn waits for the commands it left running, each within its own limit; any
-    /// other end, a cancel above all, ends them first.
+    async fn summarise(&self, agent: &AgentPath, entries: &[Entry]) -> Result<Summary, Refusal> {
+        compact::summarise(self.model.as_ref(), agent, entries).await
+    }
+
+    /// A turn that has its last word is held until its background shells have ended, each within
+    /// its own limit, and goes on with what it hears of them; any other end, a cancel above all,
+    /// ends them first (A19).
     async fn run(&self, turn: Turn) -> TurnEnd {
         let mut tools = Tools::new(turn.clone(), self.yield_after);
         let mut said = String::new();
-        let end = self.steps(&turn, &mut tools, &mut said).await;
-        let end = match end {
-            Ok(result) => {
-                tools.shells.finish(&turn.cancel).await;
-                if turn.cancel.is_cancelled() {
-                    said = result;
-                    Err(Stopped::Cancelled)
-                } else {
-                    Ok(result)
-                }
+        let mut left = self.most_steps;
+        let end = loop {
+            let word = match self.steps(&turn, &mut tools, &mut left, &mut said).await {
+                Ok(word) => word,
+                cut => break cut,
+            };
+            let held = tools.shells.hold(&turn.cancel).await;
+            if turn.cancel.is_cancelled() {
+                said = word;
+                break Err(Stopped::Cancelled);
             }
-            cut => cut,
+            if !held {
+                break Ok(word);
+            }
         };
         tools.shells.end().await;
         match end {

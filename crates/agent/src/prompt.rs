@@ -32,8 +32,8 @@ Agents are addressed by path; /root speaks with the person. A target that begins
          whole path, any other is below you: `x` means {path}/x. Names are never guessed: use the \
          path that `agent` answered or `list_agents` shows. Mail and RESULTs come to you as \
          messages before your next step.
-Your last message, the one without a call, {end}. Commands that you started with \
-         bash end with the turn. Checks, builds and servers belong into exec, which gives them ports \
+Your last message, the one without a call, {end}. The turn is held until \
+         the commands that you started with bash have ended. Checks, builds and servers belong into exec, which gives them ports \
          (STEAD_PORT): a server that it leaves in the background lives on until release.
 "
     )
@@ -87,11 +87,18 @@ pub(crate) fn sender(from: &Sender) -> String {
 pub(crate) fn heard(from: &Sender, sort: MailKind, text: &str) -> String {
     match sort {
         MailKind::Result => {
-            let pointer = format!("stead log {}", sender(from));
+            let pointer = format!("read_result {{\"target\": \"{}\"}}", sender(from));
             inline(text, INLINE_RESULT, &pointer).into_owned()
         }
         MailKind::Mail | MailKind::User | MailKind::Execution | MailKind::Note => text.to_owned(),
     }
+}
+
+/// The summary of the beginning of a conversation, and what no summary may forget.
+pub(crate) fn summary(turns: u32, text: &str, standing: &str) -> String {
+    format!(
+        "A summary stands for the first {turns} turns of this conversation:\n\n{text}\n\n{standing}"
+    )
 }
 
 /// The text itself, or head and tail of it with the way to the whole, `limit` characters in all.
@@ -137,7 +144,7 @@ mod tests {
         let cut = heard(&child, MailKind::Result, &long);
         assert!((INLINE_RESULT - 1..=INLINE_RESULT).contains(&cut.chars().count()));
         assert!(cut.starts_with("内内") && cut.ends_with("éé"));
-        assert!(cut.contains("the whole: stead log /root/a]"));
+        assert!(cut.contains("the whole: read_result {\"target\": \"/root/a\"}]"));
         assert_eq!(heard(&child, MailKind::Mail, &long), long);
         let exact = "内".repeat(INLINE_RESULT);
         assert_eq!(heard(&child, MailKind::Result, &exact), exact);

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use stead_agent::SessionTool;
 use stead_agent::tools::{BashCall, Tool, ToolCallParsed, catalogue};
 use stead_core::refusal::RefusalKind;
+use stead_core::shell::ShellId;
 use stead_core::task::{Owner, Status};
 
 fn refusal(tool: &str, arguments: Value) -> String {
@@ -68,7 +69,7 @@ fn every_schema_is_closed_bounded_and_made_of_known_words() {
     let names: Vec<_> = catalogue().iter().map(|tool| tool.name).collect();
     assert_eq!(
         names.join(" "),
-        "read write edit list search bash exec release agent send_message wait_agent list_agents \
+        "read write edit list search bash exec release agent send_message wait_agent read_result list_agents \
          interrupt_agent task_write propose_task task_list"
     );
 }
@@ -193,7 +194,7 @@ fn good_calls_are_read() {
     assert_eq!((read.offset, read.limit), (Some(3), None));
     assert_eq!(
         parse("bash", json!({ "shell": 2, "stop": true })),
-        ToolCallParsed::Bash(BashCall::Stop(2))
+        ToolCallParsed::Bash(BashCall::Stop(ShellId(2)))
     );
     for (given, timeout_ms) in [
         (json!(5000), Some(5000)),

@@ -36,6 +36,11 @@ impl Cuts {
         self.ends.retain(|end| *end > through);
     }
 
+    /// The last `seq` that a summary stands for; 0: none does.
+    pub fn through(&self) -> u64 {
+        self.through
+    }
+
     /// The `seq`s that a summary may go through, oldest first: those at which a turn ended.
     pub fn allowed(&self) -> &[u64] {
         &self.ends

@@ -52,6 +52,8 @@ pub enum ShellFate {
     Exited(i32),
     /// By this signal.
     Signalled(i32),
+    /// By its time limit.
+    TimedOut,
     /// By its owner, or with its owner's turn.
     Stopped,
     /// Nobody knows: the engine ended before it did.
@@ -63,6 +65,7 @@ impl fmt::Display for ShellFate {
         match self {
             Self::Exited(status) => write!(f, "ended with status {status}"),
             Self::Signalled(signal) => write!(f, "was ended by signal {signal}"),
+            Self::TimedOut => f.write_str("was ended by its time limit"),
             Self::Stopped => f.write_str("was stopped"),
             Self::Lost => f.write_str("was lost: how it ended is not known"),
         }

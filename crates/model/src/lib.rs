@@ -5,7 +5,7 @@ pub mod playbook;
 
 use async_trait::async_trait;
 
-pub use message::{Message, Reply, Request, ToolCall, ToolResult, ToolSpec};
+pub use message::{Message, Purpose, Reply, Request, ToolCall, ToolResult, ToolSpec};
 pub use playbook::{Playbook, PlaybookError};
 
 /// Why a model gave no reply.

@@ -79,11 +79,26 @@ pub struct ToolSpec {
     pub schema: Value,
 }
 
+/// What a reply is asked for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Purpose {
+    /// The next message of a turn.
+    #[default]
+    Turn,
+    /// A summary of the conversation, which will stand for it from then on. No tool is on offer, and
+    /// the text of the reply is the summary.
+    Summary,
+}
+
 /// What the loop asks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// Who asks.
     pub agent: AgentPath,
+    /// What for.
+    pub purpose: Purpose,
+    /// How many turns stood before the conversation's first message: a summary stands for them.
+    pub earlier_turns: u32,
     /// The instructions.
     pub instructions: String,
     /// The conversation, oldest first.

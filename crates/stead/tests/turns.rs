@@ -81,20 +81,33 @@ fn agents_40_agents_41_a_long_result_is_previewed_and_read_whole_by_its_path() {
     let steps = r#"
   { call = { tool = "agent", as = "child", with = { task_name = "child", message = "cat text" } } },
   { wait = ["{{child}}"], as = "result" },
-  { say = "{{result}}" },"#;
+  { say = "{{result}}" },
+]
+[[agent.turn]]
+step = [
+  { call = { tool = "read_result", as = "whole", with = { target = "child" } } },
+  { say = "{{whole}}" },"#;
+    let playbook = team(steps).replacen("step = [", "when = \"go\"\nstep = [", 1);
     world.write("text", &"é".repeat(40_000));
     let runtime = runtime();
     runtime.block_on(async {
         let client = client(&world).await.unwrap();
-        let session =
-            client.start(&start(&world, "long", &team(steps), "go")).await.unwrap().session;
+        let session = client.start(&start(&world, "long", &playbook, "go")).await.unwrap().session;
         let told = follow(&client, &session, 0).await;
         assert_eq!(told.last().unwrap().body["outcome"], "completed");
         let whole = client.result(&session, &path("/root/child")).await.unwrap();
         assert_eq!(whole.text.matches('é').count(), 40_000);
         let heard = client.result(&session, &AgentPath::root()).await.unwrap().text;
         assert!(heard.chars().count() <= 32_768, "{}", heard.chars().count());
-        assert!(heard.contains("/root/child"), "the preview names where the whole is");
+        assert!(heard.contains(r#"the whole: read_result {"target": "/root/child"}"#));
+
+        // A model reads it by the same path, whole.
+        let peer = message(&world, "peer", "/root", "READ", true);
+        let before = told.last().unwrap().position;
+        client.send(&session, &peer).await.unwrap();
+        follow(&client, &session, before).await;
+        let read = client.result(&session, &AgentPath::root()).await.unwrap().text;
+        assert_eq!(read, whole.text);
 
         // While a turn runs, the old result is hidden.
         let again = message(&world, "again", "/root/child", "echo on > on; sleep 30", true);
@@ -102,6 +115,12 @@ fn agents_40_agents_41_a_long_result_is_previewed_and_read_whole_by_its_path() {
         until("the second turn runs", || world.work().join("on").exists().then_some(()));
         let hidden = client.result(&session, &path("/root/child")).await.unwrap_err();
         assert_eq!(hidden.kind, RefusalKind::WrongState);
+        let hide = message(&world, "hide", "/root", "READ", true);
+        let before = log(&client, &session).await.unwrap().last().unwrap().position;
+        client.send(&session, &hide).await.unwrap();
+        follow(&client, &session, before).await;
+        let refused = client.result(&session, &AgentPath::root()).await.unwrap().text;
+        assert!(refused.contains("the result of /root/child is not ready"), "{refused}");
     });
 }
 

@@ -3,6 +3,7 @@
 use stead_core::id::CallId;
 use stead_core::permission::{Answer, Deed};
 use stead_core::refusal::Refusal;
+use stead_core::shell::{ShellFate, ShellId};
 use stead_core::usage::Usage;
 use tokio::sync::oneshot;
 
@@ -24,6 +25,15 @@ pub enum Ask {
     Boundary {
         /// Takes the entries that are new.
         answer: Answering<Vec<Entry>>,
+    },
+    /// Let a summary stand for the turns before the running one.
+    Compact {
+        /// The summary.
+        summary: String,
+        /// What the model used for it, where that is known.
+        usage: Option<Usage>,
+        /// Hears that it is durable.
+        answer: Answering<()>,
     },
     /// Record what the agent said, before its calls are run.
     Say {
@@ -54,6 +64,24 @@ pub enum Ask {
         /// Hears how it was settled.
         answer: Answering<Answer>,
     },
+    /// Record that a command goes on in the background.
+    StartShell {
+        /// Its command line.
+        command: String,
+        /// Takes its number.
+        answer: Answering<ShellId>,
+    },
+    /// Record that a background shell has ended, and mail its owner unless it was stopped.
+    ShellEnded {
+        /// Which.
+        shell: ShellId,
+        /// How.
+        fate: ShellFate,
+        /// The mail.
+        report: String,
+        /// Hears that it is durable.
+        answer: Answering<()>,
+    },
     /// Run a tool of the session.
     Tool {
         /// The call's id.
@@ -72,9 +100,11 @@ impl Ask {
             Self::Conversation { answer } | Self::Boundary { answer } => {
                 drop(answer.send(Err(refusal)));
             }
-            Self::Say { answer, .. } | Self::Answer { answer, .. } => {
-                drop(answer.send(Err(refusal)));
-            }
+            Self::Say { answer, .. }
+            | Self::Answer { answer, .. }
+            | Self::Compact { answer, .. }
+            | Self::ShellEnded { answer, .. } => drop(answer.send(Err(refusal))),
+            Self::StartShell { answer, .. } => drop(answer.send(Err(refusal))),
             Self::Permission { answer, .. } => drop(answer.send(Err(refusal))),
             Self::Tool { answer, .. } => drop(answer.send(Err(refusal))),
         }

@@ -7,6 +7,17 @@ use stead_model::{Reply, ToolResult};
 /// One entry of an agent's conversation, with its bodies read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Entry {
+    /// A summary stands for what was heard and said before; the first entry, if there is one.
+    Summary {
+        /// The summary.
+        text: String,
+        /// How many turns it stands for.
+        turns: u32,
+        /// The calls in them: their ids are used.
+        calls: Vec<CallId>,
+        /// The tasks and agents as they are now, which no summary may forget.
+        standing: String,
+    },
     /// The agent heard something.
     Heard {
         /// In which turn.
@@ -41,4 +52,17 @@ pub enum Entry {
         /// What is known of it.
         fate: CallFate,
     },
+}
+
+impl Entry {
+    /// The turn that it belongs to; none: a summary of several.
+    pub fn turn(&self) -> Option<TurnId> {
+        match self {
+            Self::Summary { .. } => None,
+            Self::Heard { turn, .. }
+            | Self::Said { turn, .. }
+            | Self::Answered { turn, .. }
+            | Self::Unanswered { turn, .. } => Some(*turn),
+        }
+    }
 }

@@ -30,6 +30,11 @@ pub enum SessionTool {
         /// The target as given.
         target: String,
     },
+    /// Read the whole result of an agent's last turn.
+    Result {
+        /// The target as given.
+        target: String,
+    },
     /// List agents.
     List {
         /// Only this path and what is below it, as given.

@@ -24,9 +24,10 @@ use tokio::time::timeout;
 use super::authority::display;
 use super::bash::first_line;
 use super::catalogue::ExecCall;
+use super::launch::of_how;
 use super::output::{LARGEST_OUTPUT, Output, piece};
 use super::run::{Stopped, Tools, blocking};
-use super::shells::{LARGEST_LOG, of_how};
+use super::shells::LARGEST_LOG;
 use crate::driver::Turn;
 
 /// How long the end of a run is waited for that was told to end: its grace, then the kernel's time

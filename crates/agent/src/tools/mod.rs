@@ -6,6 +6,7 @@ mod bash;
 mod catalogue;
 mod edit;
 mod exec;
+mod launch;
 mod list;
 mod output;
 mod read;

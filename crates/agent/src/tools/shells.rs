@@ -1,21 +1,23 @@
-//! The commands of one turn: each answers to the agent that started it only, and none outlives the
-//! turn.
+//! Background shells: the commands of a turn that go on while the agent does something else (A19).
+//!
+//! Each answers to the agent that started it only, and none outlives its turn. Its end is recorded
+//! before anybody here is told of it, so whoever has waited for all of them can end the turn.
 
 use std::collections::BTreeMap;
-use std::os::fd::{AsFd as _, AsRawFd, RawFd};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use stead_core::id::SessionId;
 use stead_core::refusal::{Refusal, RefusalKind};
-use stead_process::{Command, Ended, How, Run, SpawnError, Spawners};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use stead_core::shell::{MOST_SHELLS, OwnerToken, ShellFate, ShellId};
+use stead_process::{Ended, How, Stdin};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+use super::launch::{GRACE, PATIENCE, Process, describe};
 use super::run::{Stopped, blocking};
+use crate::port::{Ask, Port};
 
 /// How long a command may run that was given no limit.
 pub const USUAL_LIMIT: Duration = Duration::from_mins(2);
@@ -24,113 +26,76 @@ pub const LONGEST_LIMIT: Duration = Duration::from_mins(10);
 /// After so long a call answers although its command goes on.
 pub const YIELD_AFTER: Duration = Duration::from_secs(10);
 
-/// How long processes may take to end after TERM.
-pub(super) const GRACE: Duration = Duration::from_secs(2);
 /// The most bytes of one command's log.
 pub(super) const LARGEST_LOG: u64 = 64 * 1024 * 1024;
-/// The most commands of one turn at once.
-const MOST_SHELLS: usize = 16;
-/// A supervisor ends a tree within the grace and five seconds; what takes longer is given up.
-const PATIENCE: Duration = Duration::from_secs(15);
+/// How long a shell may take to read what is written to it.
+const READ_ON: Duration = Duration::from_secs(5);
 
-/// What a shell is found by: its owner, who is the agent with this id, and its number.
+/// After so long an end that could not be stored is stored again.
+const AGAIN: Duration = Duration::from_millis(500);
+
+/// What a shell is found by: whose it is, and its number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct ShellKey {
-    pub(crate) owner: SessionId,
-    pub(crate) number: u32,
+    pub(crate) owner: OwnerToken,
+    pub(crate) shell: ShellId,
 }
 
-/// A command that is running.
+/// A shell whose end was not told yet.
 pub(super) struct Shell {
-    run: AsyncFd<Watched>,
     pub(super) log: PathBuf,
     /// Its log was shown up to here.
     pub(super) shown: u64,
     pub(super) limit: Duration,
+    stdin: Option<Stdin>,
+    stop: CancellationToken,
+    ended: watch::Receiver<Option<Ended>>,
+    watcher: JoinHandle<()>,
+    /// Whether the turn was held for it.
+    held: bool,
 }
 
-struct Watched(Run);
-
-impl AsRawFd for Watched {
-    fn as_raw_fd(&self) -> RawFd {
-        self.0.as_fd().as_raw_fd()
+impl Drop for Shell {
+    fn drop(&mut self) {
+        self.stop.cancel();
     }
 }
 
-#[expect(deprecated, reason = "its replacement is unsafe; a Run owns its descriptor and keeps it")]
-fn watch(run: Run) -> std::io::Result<AsyncFd<Watched>> {
-    AsyncFd::with_interest(Watched(run), Interest::READABLE)
-}
-
-impl Shell {
-    /// Waits for the end of the command, at most so long. Dropping the future loses nothing.
-    async fn ended(&mut self, limit: Duration) -> Result<Option<Ended>, Refusal> {
-        let failed = |reason: String| Refusal::new(RefusalKind::Failed, reason);
-        let end = async {
-            loop {
-                let mut ready = self.run.readable_mut().await.map_err(|e| failed(e.to_string()))?;
-                let run = &mut ready.get_inner_mut().0;
-                match run.wait(Some(Duration::ZERO)).map_err(|e| failed(e.to_string()))? {
-                    Some(ended) => return Ok(ended),
-                    None => ready.clear_ready(),
-                }
-            }
-        };
-        timeout(limit, end).await.ok().transpose()
-    }
-
-    fn stop(&self) {
-        if let Err(error) = self.run.get_ref().0.stop() {
-            tracing::warn!(%error, "a command cannot be told to stop");
-        }
-    }
-}
-
-/// The living commands of a turn, and what became of the others.
+/// The background shells of a turn, and what became of those whose end was told.
 #[derive(Default)]
 pub(crate) struct Shells {
-    living: BTreeMap<ShellKey, Shell>,
-    ended: BTreeMap<ShellKey, String>,
-    last: u32,
+    shells: BTreeMap<ShellKey, Shell>,
+    told: BTreeMap<ShellKey, String>,
 }
 
 impl Shells {
-    /// Starts a command; `log` names the log of a number.
-    pub(super) async fn start(
-        &mut self,
-        owner: &SessionId,
-        spawners: &Arc<Spawners>,
-        log: impl Fn(u32) -> PathBuf + Send + 'static,
-        command: Command,
-    ) -> Result<ShellKey, Refusal> {
-        if self.living.len() >= MOST_SHELLS {
-            return Err(Refusal::new(
-                RefusalKind::NoRoom,
-                format!("{MOST_SHELLS} commands of this turn are still running"),
-            )
-            .hint("wait for one with `shell`, or end it with `stop`"));
+    /// Refuses when there is no room for one more.
+    pub(super) fn check_room(&self) -> Result<(), Refusal> {
+        let living = self.shells.values().filter(|shell| shell.ended.borrow().is_none()).count();
+        if living < MOST_SHELLS {
+            return Ok(());
         }
-        let limit = command.time_limit;
-        let spawners = spawners.clone();
-        let first = self.last.saturating_add(1);
-        let (number, log, run) = blocking(move || {
-            // A turn that is taken up again finds the logs that its answers have named: they stay.
-            let number = (first..=u32::MAX).find(|number| !log(*number).exists()).unwrap_or(first);
-            let log = log(number);
-            let run = launch(&spawners, Command { log: log.clone(), ..command })?;
-            Ok((number, log, run))
-        })
-        .await?;
-        let run = watch(run).map_err(|error| {
-            Refusal::new(RefusalKind::Failed, format!("cannot watch the command: {error}"))
-        })?;
-        self.last = number;
-        let key = ShellKey { owner: owner.clone(), number };
-        self.living.insert(key.clone(), Shell { run, log, shown: 0, limit });
-        Ok(key)
+        Err(Refusal::new(
+            RefusalKind::NoRoom,
+            format!("{MOST_SHELLS} commands of this turn are still running"),
+        )
+        .hint("wait for one with `shell`, or end it with `stop`"))
     }
 
-    /// Waits for a shell of `key`'s owner. An end is told once.
+    /// Keeps a command that goes on; its start is recorded under `key`.
+    pub(super) fn keep(&mut self, key: ShellKey, mut process: Process, command: &str, port: Port) {
+        let (sender, ended) = watch::channel(None);
+        let stop = CancellationToken::new();
+        let stdin = process.stdin.take();
+        let (log, limit) = (process.log.clone(), process.limit);
+        let watcher = Watcher { process, shell: key.shell, command: command.to_owned(), port };
+        let watcher = tokio::spawn(watcher.run(stop.clone(), sender));
+        let shell = Shell { log, shown: 0, limit, stdin, stop, ended, watcher, held: false };
+        self.shells.insert(key, shell);
+    }
+
+    /// Waits for a shell of `key`'s owner. An end is told once; the caller then
+    /// [forgets](Self::forget) the shell.
     pub(super) async fn wait(
         &mut self,
         key: &ShellKey,
@@ -138,136 +103,158 @@ impl Shells {
         cancel: &CancellationToken,
     ) -> Result<(Option<Ended>, &mut Shell), Stopped> {
         let shell = self.find(key)?;
-        let ended = cancel.run_until_cancelled(shell.ended(limit)).await;
-        let ended = ended.ok_or(Stopped::Cancelled)??;
-        if let Some(ended) = &ended {
-            self.ended.insert(key.clone(), describe(ended));
-        }
-        Ok((ended, self.find_living(key)?))
+        let ended = cancel.run_until_cancelled(shell.until_ended(limit)).await;
+        Ok((ended.ok_or(Stopped::Cancelled)?, shell))
     }
 
     /// Forgets a shell whose end was told.
-    pub(super) fn forget(&mut self, key: &ShellKey) {
-        self.living.remove(key);
+    pub(super) fn forget(&mut self, key: &ShellKey, ended: &Ended) {
+        self.shells.remove(key);
+        self.told.insert(key.clone(), describe(ended));
     }
 
     /// Tells a shell to end; [`wait`](Self::wait) then sees it.
     pub(super) fn stop(&mut self, key: &ShellKey) -> Result<(), Refusal> {
-        self.find(key).map(|shell| shell.stop())
+        self.find(key).map(|shell| shell.stop.cancel())
+    }
+
+    /// Writes to the standard input of a shell, and closes it if this is `last`.
+    pub(super) async fn write(
+        &mut self,
+        key: &ShellKey,
+        text: String,
+        last: bool,
+    ) -> Result<(), Refusal> {
+        let number = key.shell;
+        let shell = self.find(key)?;
+        let Some(mut stdin) = shell.stdin.take() else {
+            let line = format!("the input of shell {number} is closed");
+            return Err(Refusal::new(RefusalKind::WrongState, line)
+                .hint("start a command with \"open_input\": true to write to it"));
+        };
+        let (stdin, written) = blocking(move || {
+            let written = stdin.write(text.as_bytes(), READ_ON);
+            Ok((stdin, written))
+        })
+        .await?;
+        if !last {
+            shell.stdin = Some(stdin);
+        }
+        written.map_err(|error| {
+            Refusal::new(RefusalKind::Failed, format!("shell {number}: {error}"))
+                .hint("a part may have been read; look before you repeat it")
+        })
     }
 
     fn find(&mut self, key: &ShellKey) -> Result<&mut Shell, Refusal> {
-        if let Some(fate) = self.ended.get(key) {
+        if let Some(fate) = self.told.get(key) {
             return Err(Refusal::new(
                 RefusalKind::WrongState,
-                format!("shell {} has ended: {fate}", key.number),
+                format!("shell {} has ended: {fate}", key.shell),
             )
             .hint("its end was told; start a new command"));
         }
-        self.find_living(key)
-    }
-
-    fn find_living(&mut self, key: &ShellKey) -> Result<&mut Shell, Refusal> {
-        let mine = self.living.keys().filter(|k| k.owner == key.owner);
-        let mine: Vec<_> = mine.map(|k| k.number.to_string()).collect();
-        self.living.get_mut(key).ok_or_else(|| {
+        let mine = self.shells.keys().filter(|k| k.owner == key.owner);
+        let mine: Vec<_> = mine.map(|k| k.shell.to_string()).collect();
+        self.shells.get_mut(key).ok_or_else(|| {
             let running = match mine.as_slice() {
                 [] => "none of yours is running".to_owned(),
                 some => format!("yours that are running: {}", some.join(", ")),
             };
-            Refusal::new(RefusalKind::NotFound, format!("you have no shell {}", key.number))
+            Refusal::new(RefusalKind::NotFound, format!("you have no shell {}", key.shell))
                 .hint(format!("{running}; a shell ends with its turn"))
         })
     }
 
-    /// Waits until every command has ended by itself or by its limit. Ends early, with the commands
-    /// alive, when the turn is cancelled.
-    pub(crate) async fn finish(&mut self, cancel: &CancellationToken) {
-        for shell in self.living.values_mut() {
-            let limit = shell.limit + GRACE + PATIENCE;
-            if cancel.run_until_cancelled(shell.ended(limit)).await.is_none() {
-                return;
+    /// Waits until every shell has ended by itself or by its limit: the turn is held for them.
+    /// Whether it was for any, which its agent has to hear of. Ends early, with shells alive, when
+    /// the turn is cancelled.
+    pub(crate) async fn hold(&mut self, cancel: &CancellationToken) -> bool {
+        let mut held = false;
+        for shell in self.shells.values_mut().filter(|shell| !shell.held) {
+            // Nobody is left to write to it.
+            shell.stdin = None;
+            let end = shell.until_ended(Duration::MAX);
+            if cancel.run_until_cancelled(end).await.is_none() {
+                return held;
             }
+            shell.held = true;
+            held = true;
         }
-        self.living.clear();
+        held
     }
 
-    /// Ends every command and waits until nothing of them runs.
+    /// Ends every shell and waits until nothing of them runs.
     pub(crate) async fn end(&mut self) {
-        self.living.values().for_each(Shell::stop);
-        for (key, shell) in &mut self.living {
-            match shell.ended(GRACE + PATIENCE).await {
-                Ok(Some(_)) => {}
-                Ok(None) => tracing::warn!(shell = key.number, "a command cannot be ended"),
-                Err(error) => tracing::warn!(shell = key.number, %error, "a command is lost"),
+        self.shells.values().for_each(|shell| shell.stop.cancel());
+        for (key, shell) in &mut self.shells {
+            if timeout(GRACE + PATIENCE * 2, &mut shell.watcher).await.is_err() {
+                tracing::warn!(shell = %key.shell, "a shell's end is not known");
+                shell.watcher.abort();
             }
         }
-        self.living.clear();
+        self.shells.clear();
     }
 }
 
-/// Starts the command line with `bash`, or with `sh` where there is none.
-fn launch(spawners: &Spawners, mut command: Command) -> Result<Run, Refusal> {
-    // The path may lead elsewhere since the turn began; one that leads nowhere is refused below.
-    if let Ok(now) = command.directory.canonicalize()
-        && now != command.directory
-    {
-        let line = format!(
-            "the command was not started: your directory {} leads to {} now",
-            command.directory.display(),
-            now.display()
-        );
-        return Err(Refusal::new(RefusalKind::Failed, line));
+impl Shell {
+    /// How it ended, waiting at most so long.
+    async fn until_ended(&mut self, limit: Duration) -> Option<Ended> {
+        let end = self.ended.wait_for(Option::is_some);
+        timeout(limit, end).await.ok()?.ok()?.clone()
     }
-    if let Some(folder) = command.log.parent() {
-        std::fs::create_dir_all(folder).map_err(|error| {
-            let line = format!("cannot make the folder of logs {}: {error}", folder.display());
-            Refusal::new(RefusalKind::Storage, line)
-        })?;
-    }
-    let started = match start(spawners, &command) {
-        Err(SpawnError::NotFound(_)) => {
-            command.program = "sh".into();
-            start(spawners, &command)
-        }
-        other => other,
-    };
-    started.map_err(|error| {
-        let kind = match error {
-            SpawnError::Gone(_) | SpawnError::Spawner { .. } => RefusalKind::Unavailable,
-            _ => RefusalKind::Failed,
+}
+
+/// What sees a shell to its end.
+struct Watcher {
+    process: Process,
+    shell: ShellId,
+    command: String,
+    port: Port,
+}
+
+impl Watcher {
+    /// Waits for the end, records it, and only then tells of it.
+    async fn run(mut self, stop: CancellationToken, sender: watch::Sender<Option<Ended>>) {
+        let limit = self.process.limit + GRACE + PATIENCE;
+        let ended = stop.run_until_cancelled(self.process.end_within(limit)).await;
+        let ended = match ended {
+            Some(ended) => ended,
+            None => self.process.end().await,
         };
-        match error {
-            SpawnError::Unknown(_) | SpawnError::NoAnswer(_) => {
-                Refusal::new(kind, error.to_string()).hint("look before you repeat it")
+        let (shell, fate) = (self.shell, fate(ended.how));
+        let report = format!(
+            "shell {shell} {fate}: {}\nlog: {}; bash {{\"shell\": {shell}}} shows once what you have \
+             not seen of it",
+            self.command,
+            self.process.log.display()
+        );
+        loop {
+            let report = report.clone();
+            let asked = |answer| Ask::ShellEnded { shell, fate, report, answer };
+            match self.port.ask(asked).await {
+                Ok(()) => break,
+                // Its turn cannot complete before this is stored, and an interrupt stores it too.
+                Err(refusal) if refusal.kind == RefusalKind::Storage && !stop.is_cancelled() => {
+                    let _ = timeout(AGAIN, stop.cancelled()).await;
+                }
+                Err(refusal) => {
+                    // Its turn has ended, which recorded it, or the session is being closed.
+                    tracing::debug!(%shell, why = %refusal.line, "its end is not recorded here");
+                    break;
+                }
             }
-            error => Refusal::new(kind, format!("the command was not started: {error}")),
         }
-    })
-}
-
-/// Starts the command by a spawner that lives; one that is found dead has started nothing.
-fn start(spawners: &Spawners, command: &Command) -> Result<Run, SpawnError> {
-    match spawners.living()?.run(command) {
-        Err(SpawnError::Gone(pid)) => {
-            tracing::warn!(pid, "the spawner is gone; another one takes its place");
-            spawners.living()?.run(command)
-        }
-        other => other,
+        let _ = sender.send(Some(ended));
     }
 }
 
-/// How a command ended, in words that say no more than is known.
-pub(super) fn describe(ended: &Ended) -> String {
-    of_how(ended.how)
-}
-
-pub(super) fn of_how(how: How) -> String {
+fn fate(how: How) -> ShellFate {
     match how {
-        How::Exited(code) => format!("exit status {code}"),
-        How::Signalled(signal) => format!("ended by signal {signal}"),
-        How::TimedOut => "timed out and ended, with all its processes".to_owned(),
-        How::Stopped => "stopped, with all its processes".to_owned(),
-        How::Lost => "its outcome is unknown; look before you repeat it".to_owned(),
+        How::Exited(status) => ShellFate::Exited(status),
+        How::Signalled(signal) => ShellFate::Signalled(signal),
+        How::TimedOut => ShellFate::TimedOut,
+        How::Stopped => ShellFate::Stopped,
+        How::Lost => ShellFate::Lost,
     }
 }

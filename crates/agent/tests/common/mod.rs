@@ -20,6 +20,7 @@ use stead_core::layout::{AbsoluteDir, Access, Root, RootIdentity};
 use stead_core::path::AgentPath;
 use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
+use stead_core::shell::{ShellFate, ShellId};
 use stead_files::Lock;
 use stead_model::{Message, Model, ModelError, Reply, Request, ToolCall, ToolResult};
 use stead_place::{Host, PortRange, Which};
@@ -35,8 +36,17 @@ pub(crate) struct State {
     pub(crate) answer: Answer,
     /// Every ask in one word or two, in order.
     pub(crate) asked: Vec<String>,
+    /// Where the conversation is cut, and the summary.
+    pub(crate) cut: Option<(usize, String)>,
+    /// What is told with a summary.
+    pub(crate) standing: String,
+    /// How background shells ended, by their numbers; the newest number is the count of starts.
+    pub(crate) shells: Vec<(ShellId, ShellFate)>,
+    pub(crate) started: u32,
     /// What is refused instead of being recorded, once.
     pub(crate) refuse_say: Option<Refusal>,
+    /// The same of a shell's end.
+    pub(crate) refuse_end: Option<Refusal>,
 }
 
 /// A folder with a root `app`, a session and a spawner.
@@ -60,7 +70,12 @@ impl World {
             mail: VecDeque::new(),
             answer: Answer::Once,
             asked: Vec::new(),
+            cut: None,
+            standing: String::new(),
+            shells: Vec::new(),
+            started: 0,
             refuse_say: None,
+            refuse_end: None,
         };
         let lock = Lock::try_exclusive(&folder.path().join("runs.lock"), "runs");
         let runs = Arc::new(lock.unwrap().unwrap());
@@ -86,6 +101,11 @@ impl World {
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
+    }
+
+    /// The state for a model that changes it.
+    pub(crate) fn shared(&self) -> Arc<Mutex<State>> {
+        self.state.clone()
     }
 
     /// A turn of `/root` in `app`.
@@ -228,9 +248,28 @@ async fn serve(state: Arc<Mutex<State>>, mut receiver: mpsc::Receiver<Asked>) {
 }
 
 impl State {
+    /// The conversation as the model is shown it.
+    fn shown(&self) -> Vec<Entry> {
+        let Some((cut, text)) = &self.cut else { return self.entries.clone() };
+        let (before, after) = self.entries.split_at(*cut);
+        let mut turns: Vec<_> = before.iter().filter_map(Entry::turn).collect();
+        turns.dedup();
+        let calls = before.iter().filter_map(|entry| match entry {
+            Entry::Said { reply, .. } => Some(reply.calls.iter().map(|call| call.id.clone())),
+            _ => None,
+        });
+        let summary = Entry::Summary {
+            text: text.clone(),
+            turns: u32::try_from(turns.len()).unwrap(),
+            calls: calls.flatten().collect(),
+            standing: self.standing.clone(),
+        };
+        [&[summary], after].concat()
+    }
+
     fn take(&mut self, turn: TurnId, ask: Ask) {
         match ask {
-            Ask::Conversation { answer } => drop(answer.send(Ok(self.entries.clone()))),
+            Ask::Conversation { answer } => drop(answer.send(Ok(self.shown()))),
             Ask::Boundary { answer } => {
                 self.asked.push("boundary".to_owned());
                 let news: Vec<_> = self.mail.pop_front().into_iter().collect();
@@ -253,6 +292,34 @@ impl State {
                 assert_eq!(result.id, call);
                 self.asked.push(format!("answer {}", result.id));
                 self.entries.push(Entry::Answered { turn, result });
+                let _ = answer.send(Ok(()));
+            }
+            Ask::Compact { summary, answer, .. } => {
+                self.asked.push(format!("compact {summary}"));
+                let cut = self.entries.iter().position(|entry| entry.turn() == Some(turn));
+                self.cut = Some((cut.unwrap(), summary));
+                let _ = answer.send(Ok(()));
+            }
+            Ask::StartShell { command, answer } => {
+                self.asked.push(format!("shell {command}"));
+                self.started += 1;
+                let _ = answer.send(Ok(ShellId(self.started)));
+            }
+            Ask::ShellEnded { answer, .. } if self.refuse_end.is_some() => {
+                let refusal = self.refuse_end.take().unwrap();
+                let _ = answer.send(Err(refusal));
+            }
+            Ask::ShellEnded { shell, fate, report, answer } => {
+                self.asked.push(format!("shell {shell} {fate}"));
+                self.shells.push((shell, fate));
+                if fate != ShellFate::Stopped {
+                    self.mail.push_back(Entry::Heard {
+                        turn,
+                        from: Sender::Stead,
+                        sort: MailKind::Execution,
+                        text: report,
+                    });
+                }
                 let _ = answer.send(Ok(()));
             }
             Ask::Permission { deed, subject, answer } => {

@@ -233,6 +233,9 @@ pub enum BranchEvent {
         through: u64,
         /// The summary.
         summary: BodyRef,
+        /// What the model used for it; none: nobody knows.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        usage: Option<Usage>,
     },
     /// Conversation: the agent heard something.
     Heard {

@@ -246,8 +246,10 @@ pub enum Command {
         through: u64,
         /// The summary.
         summary: BodyRef,
+        /// What the model used for it; none: nobody knows.
+        usage: Option<Usage>,
     },
-    /// A background shell is about to be started.
+    /// A command goes on in the background.
     StartShell {
         /// Its owner.
         path: AgentPath,
@@ -438,7 +440,7 @@ pub enum Outcomes {
     },
     /// The session went back; this was dropped.
     Rewound(Dropped),
-    /// The number of the shell to be started.
+    /// The number of the shell that goes on.
     Shell(ShellId),
     /// The copies that were given up.
     Discarded(Vec<SlotName>),

@@ -9,6 +9,7 @@ use crate::event::BranchEvent;
 use crate::id::{BodyRef, TurnId};
 use crate::path::AgentPath;
 use crate::refusal::Refusal;
+use crate::usage::Usage;
 
 pub(super) fn compact(
     state: &State,
@@ -16,10 +17,12 @@ pub(super) fn compact(
     turn: TurnId,
     through: u64,
     summary: BodyRef,
+    usage: Option<Usage>,
 ) -> Result<Decision, Refusal> {
     let agent = in_turn(state, path, turn)?;
     no_open_call(agent)?;
     check_text("a summary", summary)?;
     agent.cuts.check(through)?;
-    Ok(done(vec![conversation(&agent.id, BranchEvent::Compacted { turn, through, summary })]))
+    let compacted = BranchEvent::Compacted { turn, through, summary, usage };
+    Ok(done(vec![conversation(&agent.id, compacted)]))
 }

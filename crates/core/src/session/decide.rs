@@ -78,8 +78,8 @@ pub fn decide(state: &State, command: Command) -> Result<Decision, Refusal> {
         Command::Ask { path, turn, deed, zones, subject, attended } => {
             turn::ask(state, path, turn, deed, &zones, &subject, attended)
         }
-        Command::Compact { path, turn, through, summary } => {
-            compact::compact(state, &path, turn, through, summary)
+        Command::Compact { path, turn, through, summary, usage } => {
+            compact::compact(state, &path, turn, through, summary, usage)
         }
         Command::StartShell { path, turn, command } => shells::start(state, path, turn, &command),
         Command::EndShell { path, shell, fate, report } => {

@@ -117,7 +117,7 @@ impl Ledger {
                     }
                 }
             }
-            BranchEvent::Said { usage, .. } => {
+            BranchEvent::Said { usage, .. } | BranchEvent::Compacted { usage, .. } => {
                 if let Stream::Conversation(id) = &envelope.stream {
                     self.add_to(id.clone(), |spent| spent.answer(usage.as_ref()));
                 }

@@ -1,9 +1,11 @@
 //! Conversations as the log has them.
 
+use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use stead_agent::Entry;
-use stead_core::event::{BranchEvent, Event, Stream};
+use stead_core::compaction::seen;
+use stead_core::event::{BranchEvent, Envelope, Event, Stream};
 use stead_core::id::{BodyRef, Position, SessionId};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_store::{Body, Reader};
@@ -21,19 +23,25 @@ pub(crate) struct Wanted {
     pub(crate) live: Vec<RangeInclusive<Position>>,
 }
 
-/// The entries, oldest first, with their bodies read.
+/// The entries as the model is shown them, oldest first, with their bodies read.
 pub(crate) fn entries(reader: &Reader, wanted: &Wanted) -> Result<Vec<Entry>, Refusal> {
     let stream = Stream::Conversation(wanted.agent.clone());
     let log = reader
         .read_stream(&wanted.session, &stream, wanted.after.saturating_add(1), usize::MAX)
         .map_err(|e| e.refusal())?;
-    let mut entries = Vec::with_capacity(log.len());
-    for envelope in log.into_iter().map(|record| record.envelope) {
-        if !wanted.live.iter().any(|range| range.contains(&envelope.position)) {
-            continue;
-        }
-        let Event::Branch(event) = envelope.event else { continue };
-        entries.push(match event {
+    let log: Vec<Envelope> = log
+        .into_iter()
+        .map(|record| record.envelope)
+        .filter(|e| wanted.live.iter().any(|range| range.contains(&e.position)))
+        .collect();
+    let (summary, shown) = seen(&log);
+    let mut entries = Vec::new();
+    if let Some(summary) = summary {
+        entries.push(summed_up(&log, body_text(reader, summary)?));
+    }
+    for envelope in shown {
+        let Event::Branch(event) = &envelope.event else { continue };
+        entries.push(match event.clone() {
             BranchEvent::Heard { turn, from, sort, body, .. } => {
                 Entry::Heard { turn, from, sort, text: body_text(reader, body)? }
             }
@@ -48,6 +56,31 @@ pub(crate) fn entries(reader: &Reader, wanted: &Wanted) -> Result<Vec<Entry>, Re
         });
     }
     Ok(entries)
+}
+
+/// What a model is shown in the place of what the newest summary of `log` stands for.
+fn summed_up(log: &[Envelope], text: String) -> Entry {
+    let events = || {
+        log.iter().filter_map(|envelope| match &envelope.event {
+            Event::Branch(event) => Some((envelope.seq, event)),
+            Event::World(_) => None,
+        })
+    };
+    let cut = events().filter_map(|(_, event)| match event {
+        BranchEvent::Compacted { through, .. } => Some(*through),
+        _ => None,
+    });
+    let through = cut.fold(0, u64::max);
+    let (mut turns, mut calls) = (BTreeSet::new(), Vec::new());
+    for (_, event) in events().filter(|(seq, _)| *seq <= through) {
+        match event {
+            BranchEvent::Heard { turn, .. } => drop(turns.insert(*turn)),
+            BranchEvent::Said { calls: made, .. } => calls.extend(made.iter().cloned()),
+            _ => {}
+        }
+    }
+    let turns = u32::try_from(turns.len()).unwrap_or(u32::MAX);
+    Entry::Summary { text, turns, calls, standing: String::new() }
 }
 
 /// The text of a body.

@@ -9,6 +9,7 @@ mod equip;
 mod message;
 mod propose;
 mod recovery;
+mod shells;
 mod tools;
 mod turns;
 mod view;

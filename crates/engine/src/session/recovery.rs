@@ -14,9 +14,10 @@ use crate::applies;
 use crate::copies::to_trash;
 
 impl Actor {
-    /// In the order of the architecture: applies, turns and reservations, then what lies about.
+    /// In the order of the architecture: applies, shells, turns and reservations, then what lies about.
     pub(crate) async fn recover(&mut self) -> Result<(), Refusal> {
         self.recover_applies().await?;
+        self.recover_shells().await?;
         let reason = "the engine ended while it ran".to_owned();
         let report = Body::new(format!("[interrupted: {reason}]"));
         let command = Command::Recover { reason, report: report.reference() };
@@ -27,7 +28,11 @@ impl Actor {
     }
 
     /// Has one command decided and stored before anybody else is heard.
-    async fn settle(&mut self, command: Command, bodies: Vec<Body>) -> Result<(), Refusal> {
+    pub(super) async fn settle(
+        &mut self,
+        command: Command,
+        bodies: Vec<Body>,
+    ) -> Result<(), Refusal> {
         let (answer, told) = oneshot::channel();
         let then = Box::new(|_: &mut Self, outcome: Result<Outcomes, Refusal>| {
             let _ = answer.send(outcome);

@@ -8,7 +8,7 @@ use super::read::Read;
 use super::script::{Action, Step, Wanted};
 
 /// The placeholders that have a value in every turn.
-pub(super) const ALWAYS: [&str; 2] = ["message", "path"];
+pub(super) const ALWAYS: [&str; 3] = ["message", "path", "summary"];
 
 /// Checks a turn whose steps are each well formed.
 pub(super) fn check_turn(place: &str, steps: &[Step]) -> Read<()> {

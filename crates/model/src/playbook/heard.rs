@@ -68,13 +68,16 @@ impl<'a> Round<'a> {
 /// A conversation with its current turn taken apart.
 pub(super) struct SoFar<'a> {
     messages: &'a [Message],
+    /// How many turns a summary stands for.
+    earlier_turns: usize,
     /// Never empty; the first is the opening.
     pub(super) rounds: Vec<Round<'a>>,
 }
 
 impl<'a> SoFar<'a> {
     /// None when no message opened a turn.
-    pub(super) fn of(messages: &'a [Message]) -> Option<Self> {
+    pub(super) fn of(messages: &'a [Message], earlier_turns: u32) -> Option<Self> {
+        let earlier_turns = usize::try_from(earlier_turns).unwrap_or(usize::MAX);
         let opening = messages.iter().rposition(opens_turn)?;
         let turn = messages.get(opening..)?;
         let said = turn.iter().filter_map(|message| match message {
@@ -84,7 +87,15 @@ impl<'a> SoFar<'a> {
         let heard = turn.split(|message| matches!(message, Message::Assistant(_)));
         let rounds =
             iter::once(None).chain(said).zip(heard).map(|(said, heard)| Round { said, heard });
-        Some(Self { messages, rounds: rounds.collect() })
+        Some(Self { messages, earlier_turns, rounds: rounds.collect() })
+    }
+
+    /// What stands for earlier turns; empty: nothing does.
+    pub(super) fn summary(&self) -> &'a str {
+        match self.messages.first() {
+            Some(Message::User { sort: MailKind::Note, opens_turn: false, text, .. }) => text,
+            _ => "",
+        }
     }
 
     /// The messages of the opening that the turn may answer.
@@ -104,6 +115,7 @@ impl<'a> SoFar<'a> {
     ) -> Result<Vec<ToolCall>, ModelError> {
         let used = || self.messages.iter().flat_map(ids);
         let turn = self.messages.iter().filter(|message| opens_turn(message)).count();
+        let turn = turn.saturating_add(self.earlier_turns);
         // Only a conversation whose beginning was cut off can have such an id already; every id
         // in it takes one number at most, so that one of these is free.
         let is_free = |reply: &usize| {

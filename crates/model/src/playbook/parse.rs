@@ -19,7 +19,7 @@ const MOST: u32 = 1000;
 const WAITS: u32 = 100;
 
 const FILE: Kind = Kind { what: "a playbook", keys: &["agent"] };
-const AGENT: Kind = Kind { what: "an agent", keys: &["path", "turn"] };
+const AGENT: Kind = Kind { what: "an agent", keys: &["path", "summary", "turn"] };
 const TURN: Kind = Kind { what: "a turn", keys: &["when", "step"] };
 const STEP: Kind = Kind {
     what: "a step",
@@ -91,7 +91,7 @@ fn parse_agent(fields: &Fields<'_>) -> Read<Agent> {
         }
         turns.push(parse_turn(&fields)?);
     }
-    Ok(Agent { pattern, path, turns })
+    Ok(Agent { pattern, path, summary: fields.text("summary")?, turns })
 }
 
 fn parse_pattern(fields: &Fields<'_>, pattern: &str) -> Read<GlobMatcher> {

@@ -14,13 +14,16 @@ use stead_core::usage::Usage;
 use super::fill::{fill, fill_value};
 use super::heard::{Mail, Round, SoFar};
 use super::script::{Action, Agent, Call, Condition, Playbook, Test, Turn, Wait, Wanted};
-use crate::message::{Reply, Request};
+use crate::message::{Purpose, Reply, Request};
 use crate::{Model, ModelError};
 
 #[async_trait]
 impl Model for Playbook {
     async fn reply(&self, request: &Request) -> Result<Reply, ModelError> {
-        let so_far = SoFar::of(&request.messages).ok_or_else(|| {
+        if request.purpose == Purpose::Summary {
+            return Ok(self.summary(request));
+        }
+        let so_far = SoFar::of(&request.messages, request.earlier_turns).ok_or_else(|| {
             ModelError::NoReply(format!("{} has heard nothing yet", request.agent))
         })?;
         let (turn, answers) = self.choose(&request.agent, &so_far)?;
@@ -39,6 +42,17 @@ impl Model for Playbook {
 }
 
 impl Playbook {
+    /// What stands for a conversation: what the agent's script says, or how much there was.
+    fn summary(&self, request: &Request) -> Reply {
+        let agent = self.agents.iter().find(|agent| agent.path.is_match(request.agent.as_str()));
+        let text = agent.and_then(|agent| agent.summary.clone()).unwrap_or_else(|| {
+            format!("The playbook gives no summary of {} messages.", request.messages.len())
+        });
+        // Nobody was asked.
+        let usage = Some(Usage { input: 0, output: 0, cost_micros: Some(0) });
+        Reply { text, calls: Vec::new(), usage }
+    }
+
     /// The turn to play, and the message that it answers.
     fn choose<'a>(
         &'a self,
@@ -159,6 +173,7 @@ impl<'a> Play<'a> {
         match name {
             "message" => self.answers.text.to_owned(),
             "path" => self.agent.to_string(),
+            "summary" => self.so_far.summary().to_owned(),
             _ => self.results.get(name).map(|result| result.text.clone()).unwrap_or_default(),
         }
     }

@@ -30,6 +30,8 @@ pub(super) struct Agent {
     /// The pattern as written.
     pub(super) pattern: String,
     pub(super) path: GlobMatcher,
+    /// What it says when it is asked for a summary; none: something plain.
+    pub(super) summary: Option<String>,
     pub(super) turns: Vec<Turn>,
 }
 

@@ -18,6 +18,13 @@ pub(in crate::tools) struct BashArguments {
     pub shell: Option<u32>,
     /// With `shell`: end it now.
     pub stop: Option<bool>,
+    /// With `command`: keep its input open, so that you can write to it.
+    pub open_input: Option<bool>,
+    /// With `shell`: write this to its input; a line ends with a newline.
+    #[schemars(length(min = 1, max = 100_000))]
+    pub input: Option<String>,
+    /// With `shell`: close its input, after `input`.
+    pub end_input: Option<bool>,
 }
 
 /// `exec`

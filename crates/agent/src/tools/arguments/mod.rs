@@ -13,8 +13,8 @@ pub use self::files::{
 };
 pub(super) use self::session::{
     AccessName, AgentArguments, InterruptArguments, ListAgentsArguments, ProposeArguments,
-    SendArguments, StatusName, TaskElement, TaskWriteArguments, WaitArguments, WorkspaceRoot,
-    WorkspaceSet,
+    ResultArguments, SendArguments, StatusName, TaskElement, TaskWriteArguments, WaitArguments,
+    WorkspaceRoot, WorkspaceSet,
 };
 
 /// `release`, `task_list`

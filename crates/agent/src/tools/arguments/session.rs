@@ -54,6 +54,15 @@ pub(in crate::tools) struct InterruptArguments {
     pub target: String,
 }
 
+/// `read_result`
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::tools) struct ResultArguments {
+    /// The agent's address: `/root/…`, or the names below yours.
+    #[schemars(length(min = 1, max = 4096))]
+    pub target: String,
+}
+
 /// `list_agents`
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

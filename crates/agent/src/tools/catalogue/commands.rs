@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use stead_core::refusal::Refusal;
+use stead_core::shell::ShellId;
 
 use super::{Tool, ToolCallParsed, from, no_nul, unknown};
 use crate::tools::arguments::{BashArguments, ExecArguments, NoArguments};
@@ -22,11 +23,22 @@ pub enum BashCall {
         command: String,
         /// Its time limit.
         limit: Duration,
+        /// Whether its standard input is left open, to be written to.
+        open_input: bool,
     },
     /// Wait for a running shell and see what is new.
-    Watch(u32),
+    Watch(ShellId),
+    /// Write to the standard input of a running shell.
+    Write {
+        /// Which.
+        shell: ShellId,
+        /// What; may be empty.
+        text: String,
+        /// Whether the input ends with it.
+        last: bool,
+    },
     /// End a running shell.
-    Stop(u32),
+    Stop(ShellId),
 }
 
 /// What `exec` was called for.
@@ -48,9 +60,11 @@ pub(super) fn tools() -> Vec<Tool> {
             "bash",
             schema::of::<BashArguments>(),
             "Runs a command line in your directory, its input closed; `cd` lasts for this call \
-             only. After 10 seconds it answers with a shell number: call bash with `shell` to \
-             wait and see new output, with `stop` to end it. It ends with your turn at the \
-             latest: use exec for checks, builds and servers.",
+             only. After 10 seconds it goes on in the background and answers with a shell number: \
+             call bash with `shell` to wait and see new output, with `stop` to end it; when it \
+             ends you get mail. With `open_input` it answers after a second and you write to it \
+             with `input`. Your turn does not end before your shells have: use exec for checks, \
+             builds and servers.",
         ),
         tool(
             "exec",
@@ -86,26 +100,53 @@ pub(super) fn parse(name: &str, checked: Value) -> Result<ToolCallParsed, Refusa
 }
 
 fn bash(arguments: BashArguments) -> Result<BashCall, Refusal> {
-    let BashArguments { command, timeout_ms, shell, stop } = arguments;
-    match (command, shell) {
-        (Some(command), None) => {
-            if stop.is_some() {
-                return Err(invalid("field `stop` of `bash` goes with `shell`".to_owned()));
-            }
-            command_line("bash", &command)?;
-            let limit = timeout_ms.map_or(USUAL_LIMIT, Duration::from_millis);
-            Ok(BashCall::Start { command, limit })
-        }
-        (None, Some(_)) if timeout_ms.is_some() => {
-            Err(invalid("field `timeout_ms` of `bash` goes with `command`".to_owned())
-                .hint("a running shell keeps the limit it was started with"))
-        }
-        (None, Some(shell)) if stop == Some(true) => Ok(BashCall::Stop(shell)),
-        (None, Some(shell)) => Ok(BashCall::Watch(shell)),
-        (Some(_), Some(_)) | (None, None) => {
+    match (arguments.command.is_some(), arguments.shell.is_some()) {
+        (true, false) => bash_start(arguments),
+        (false, true) => bash_shell(arguments),
+        (true, true) | (false, false) => {
             Err(invalid("`bash` needs either the field `command` or the field `shell`".to_owned())
                 .hint("command starts one; shell waits for one that is still running"))
         }
+    }
+}
+
+fn bash_start(arguments: BashArguments) -> Result<BashCall, Refusal> {
+    let BashArguments { command, timeout_ms, shell: _, stop, open_input, input, end_input } =
+        arguments;
+    let misplaced = [("stop", stop.is_some()), ("input", input.is_some())];
+    let misplaced = misplaced.into_iter().chain([("end_input", end_input.is_some())]);
+    if let Some((field, _)) = misplaced.into_iter().find(|(_, given)| *given) {
+        return Err(invalid(format!("field `{field}` of `bash` goes with `shell`"))
+            .hint("with `command`, \"open_input\": true gives a shell that you can write to"));
+    }
+    let command = command.unwrap_or_default();
+    command_line("bash", &command)?;
+    let limit = timeout_ms.map_or(USUAL_LIMIT, Duration::from_millis);
+    Ok(BashCall::Start { command, limit, open_input: open_input == Some(true) })
+}
+
+fn bash_shell(arguments: BashArguments) -> Result<BashCall, Refusal> {
+    let BashArguments { command: _, timeout_ms, shell, stop, open_input, input, end_input } =
+        arguments;
+    if timeout_ms.is_some() {
+        return Err(invalid("field `timeout_ms` of `bash` goes with `command`".to_owned())
+            .hint("a running shell keeps the limit it was started with"));
+    }
+    if open_input.is_some() {
+        return Err(invalid("field `open_input` of `bash` goes with `command`".to_owned())
+            .hint("the input of a running shell is as it was started"));
+    }
+    let shell = ShellId(shell.unwrap_or_default());
+    let last = end_input == Some(true);
+    match (stop == Some(true), input) {
+        (true, Some(_)) => {
+            Err(invalid("`bash` takes either the field `input` or `stop`".to_owned())
+                .hint("write first, then stop it"))
+        }
+        (true, None) => Ok(BashCall::Stop(shell)),
+        (false, Some(text)) => Ok(BashCall::Write { shell, text, last }),
+        (false, None) if last => Ok(BashCall::Write { shell, text: String::new(), last }),
+        (false, None) => Ok(BashCall::Watch(shell)),
     }
 }
 

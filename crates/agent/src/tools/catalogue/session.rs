@@ -12,8 +12,8 @@ use super::{Tool, from, no_nul, unknown};
 use crate::port::{Proposal, Route, SessionTool, Source, Spawn};
 use crate::tools::arguments::{
     AccessName, AgentArguments, InterruptArguments, ListAgentsArguments, NoArguments,
-    ProposeArguments, SendArguments, StatusName, TaskElement, TaskWriteArguments, WaitArguments,
-    WorkspaceRoot, WorkspaceSet,
+    ProposeArguments, ResultArguments, SendArguments, StatusName, TaskElement, TaskWriteArguments,
+    WaitArguments, WorkspaceRoot, WorkspaceSet,
 };
 use crate::tools::schema::{self, invalid};
 
@@ -39,6 +39,12 @@ pub(super) fn tools() -> Vec<Tool> {
             schema::of::<WaitArguments>(),
             "Waits until there is mail or a result for you, or the time is over, which is no \
              error. The messages follow by themselves.",
+        ),
+        tool(
+            "read_result",
+            schema::of::<ResultArguments>(),
+            "Shows the whole result of an agent's last turn, while it is idle. A long RESULT \
+             reaches you cut.",
         ),
         tool(
             "list_agents",
@@ -90,6 +96,9 @@ pub(super) fn parse(name: &str, checked: Value) -> Result<SessionTool, Refusal> 
         }
         "wait_agent" => {
             SessionTool::Wait { timeout_ms: from::<WaitArguments>(name, checked)?.timeout_ms.0 }
+        }
+        "read_result" => {
+            SessionTool::Result { target: from::<ResultArguments>(name, checked)?.target }
         }
         "list_agents" => {
             let list: ListAgentsArguments = from(name, checked)?;

@@ -8,7 +8,13 @@ use crate::refusal::RefusalKind;
 use crate::session::{Command, live};
 
 fn compact(log: &Log, at: &str, through: u64) -> Command {
-    Command::Compact { path: path(at), turn: log.turn(at), through, summary: body("so far") }
+    Command::Compact {
+        path: path(at),
+        turn: log.turn(at),
+        through,
+        summary: body("so far"),
+        usage: None,
+    }
 }
 
 fn stream(log: &Log, at: &str) -> Vec<Envelope> {
@@ -42,7 +48,7 @@ fn talked() -> Log {
 }
 
 #[test]
-fn a_result_that_comes_while_its_parent_compacts_is_heard_after_it() {
+fn agents_36_a_result_that_comes_while_its_parent_compacts_is_heard_after_it() {
     let mut log = talked();
     log.spawn("/root", "a");
     log.complete("/root/a");

@@ -103,7 +103,7 @@ fn talked(mut log: Log) -> Log {
     let through = log.agent("/root").cuts.allowed()[0];
     let turn = log.turn("/root");
     let summary = super::log::body("so far");
-    log.ok(Command::Compact { path: path("/root"), turn, through, summary });
+    log.ok(Command::Compact { path: path("/root"), turn, through, summary, usage: None });
     log.spawn("/root", "x");
     log.write("/root/x", &[task("three")]).unwrap();
     log.send("/root/x", "/root", false).unwrap();

@@ -35,7 +35,7 @@ fn spent(log: &Log) {
     for envelope in &log.log[opened..] {
         match &envelope.event {
             Event::Branch(BranchEvent::TurnStarted { .. }) => turns += 1,
-            Event::Branch(BranchEvent::Said { .. }) => said += 1,
+            Event::Branch(BranchEvent::Said { .. } | BranchEvent::Compacted { .. }) => said += 1,
             _ => {}
         }
     }

@@ -189,8 +189,9 @@ fn end_shell(log: &Log, number: u8, fate: u8) -> Command {
         .flat_map(|agent| agent.shells.keys().map(|shell| (agent.path.clone(), *shell)))
         .collect();
     let (path, shell) = pick(&live, number).unwrap_or_else(|| (any_path(log, number), ShellId(1)));
-    let fate = [ShellFate::Exited(0), ShellFate::Signalled(9), ShellFate::Stopped, ShellFate::Lost]
-        [usize::from(fate)];
+    let fate =
+        [ShellFate::Exited(0), ShellFate::Signalled(9), ShellFate::TimedOut, ShellFate::Stopped]
+            [usize::from(fate)];
     Command::EndShell { path, shell, fate, report: text(false, log) }
 }
 
@@ -498,7 +499,7 @@ impl Step {
             Self::Compact { agent, cut } => {
                 let (path, turn, known) = in_turn(log, agent, false)?;
                 let through = pick(known.cuts.allowed(), cut).unwrap_or(u64::from(cut));
-                Command::Compact { path, turn, through, summary: body }
+                Command::Compact { path, turn, through, summary: body, usage: None }
             }
             Self::StartShell { agent } => {
                 let (path, turn, _) = in_turn(log, agent, false)?;

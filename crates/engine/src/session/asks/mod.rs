@@ -9,6 +9,7 @@ use stead_core::refusal::{Refusal, RefusalKind};
 
 use super::actor::Actor;
 use super::message::Work;
+use super::shells;
 
 impl Actor {
     /// Takes what a turn asks: answers it, or turns it into work whose outcome answers it.
@@ -21,11 +22,20 @@ impl Actor {
         match ask {
             Ask::Conversation { answer } => self.tell_conversation(&path, answer),
             Ask::Boundary { answer } => self.boundary(path, turn, answer, work),
+            Ask::Compact { summary, usage, answer } => {
+                self.compact(path, turn, summary, usage, answer, work);
+            }
             Ask::Say { reply, calls, usage, answer } => {
                 work.push(record::say(path, turn, reply, calls, usage, answer));
             }
             Ask::Answer { call, result, answer } => {
                 work.push(self.answer(path, turn, call, result, answer));
+            }
+            Ask::StartShell { command, answer } => {
+                work.push(shells::start(path, turn, command, answer));
+            }
+            Ask::ShellEnded { shell, fate, report, answer } => {
+                work.push(shells::end(path, shell, fate, report, answer));
             }
             Ask::Permission { deed, subject, answer } => {
                 self.ask_permission(path, turn, deed, subject, answer, work);

@@ -12,7 +12,7 @@ use crate::session::actor::Actor;
 const MOST_LISTED: usize = 100;
 impl Actor {
     /// Lists the agents below `prefix` that have begun, active ones first when not all fit.
-    pub(super) fn list(&self, prefix: Option<&str>) -> Result<Done, Refusal> {
+    pub(in crate::session) fn list(&self, prefix: Option<&str>) -> Result<Done, Refusal> {
         let prefix = prefix
             .map(AgentPath::parse)
             .transpose()

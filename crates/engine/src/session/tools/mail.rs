@@ -1,4 +1,5 @@
-//! The tools `send_message` and `wait_agent`: mail is stored, and waited for.
+//! The tools `send_message`, `wait_agent` and `read_result`: mail is stored and waited for, and
+//! what was too long for it is read.
 
 use std::time::Duration;
 
@@ -9,12 +10,14 @@ use stead_core::id::TurnId;
 use stead_core::mail::{Receipt, ReceiptState};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
+use stead_core::roster::Settled;
 use stead_core::session::{Command, Outcomes};
 use stead_core::wait;
+use stead_store::Reader;
 
 use crate::api::Activity;
 use crate::session::actor::{Actor, Waiter};
-use crate::session::conversation::text_body;
+use crate::session::conversation::{body_text, text_body};
 use crate::session::message::{Message, Published, Work};
 
 /// Stores mail of `from`; the receipt answers.
@@ -82,6 +85,37 @@ impl Actor {
             self.publish(Published::Activity(path.clone(), Activity::Running));
         }
     }
+}
+
+impl Actor {
+    /// Answers the whole result of an agent's last turn; while one runs it is hidden (A10).
+    pub(super) fn read_result(&self, caller: &AgentPath, target: &str, answer: Answering<Done>) {
+        let found = self.state.branch.roster.resolve(caller, target);
+        let settled = found.and_then(|agent| Ok((agent.path.clone(), agent.settled()?.clone())));
+        let (path, settled) = match settled {
+            Ok(settled) => settled,
+            Err(refusal) => return drop(answer.send(Err(refusal))),
+        };
+        let shared = self.shared.clone();
+        tokio::task::spawn_blocking(move || {
+            let _ = answer.send(told_result(shared.store.reader(), &path, &settled));
+        });
+    }
+}
+
+fn told_result(reader: &Reader, path: &AgentPath, settled: &Settled) -> Result<Done, Refusal> {
+    let result = settled.result.map(|body| body_text(reader, body)).transpose()?;
+    let structured = json!({
+        "path": path,
+        "turn": settled.turn,
+        "outcome": settled.outcome,
+        "reason": settled.reason,
+    });
+    let text = result.unwrap_or_else(|| match &settled.reason {
+        Some(reason) => format!("[no text: {reason}]"),
+        None => "[no text]".to_owned(),
+    });
+    Ok(Done { text, structured })
 }
 
 fn told_receipt(outcome: Outcomes) -> Result<Done, Refusal> {

@@ -41,6 +41,7 @@ impl Actor {
                 });
                 let _ = answer.send(told);
             }
+            SessionTool::Result { target } => self.read_result(&path, &target, answer),
             SessionTool::List { path_prefix } => {
                 let _ = answer.send(self.list(path_prefix.as_deref()));
             }

@@ -12,7 +12,7 @@ use crate::session::message::Work;
 
 impl Actor {
     /// Every task and note.
-    pub(super) fn list_tasks(&self) -> Done {
+    pub(in crate::session) fn list_tasks(&self) -> Done {
         let tasks = self.tasks();
         let text = crate::text::tasks(&tasks);
         let structured = serde_json::to_value(&tasks).unwrap_or_default();

@@ -32,7 +32,7 @@ fn keys_that_nobody_knows() {
     ");
     assert_snapshot!(error("[[agent]]\npath = \"/root\"\nmodel = \"x\"\n"), @r"
     line 3, agent 1: unknown key `model`
-    hint: an agent may have `path` and `turn`
+    hint: an agent may have `path`, `summary` and `turn`
     ");
     assert_snapshot!(error("[[agent]]\npath = \"/root\"\n\n[[agent.turn]]\nwehn = \"x\"\n"), @r"
     line 5, agent 1, turn 1: unknown key `wehn`
@@ -104,7 +104,7 @@ fn what_is_of_another_type() {
     "#);
     assert_snapshot!(error("agent = [1]\n"), @r"
     line 1: `agent` must be a table, not a number
-    hint: an agent has `path` and `turn`
+    hint: an agent has `path`, `summary` and `turn`
     ");
     assert_snapshot!(error("[[agent]]\npath = 1\n"), @r"
     line 2, agent 1: `path` must be a text, not a number
@@ -184,7 +184,7 @@ fn steps_that_do_not_fit_together() {
     "#);
     assert_snapshot!(steps("{ wait = 1, as = \"path\" }"), @r"
     line 5, agent 1, turn 1, step 1: `path` always has a meaning of its own
-    hint: take another name than `message` and `path`
+    hint: take another name than `message`, `path` and `summary`
     ");
     assert_snapshot!(steps("{ label = \"a\", wait = 1 },\n{ label = \"a\", say = \"a\" }"), @r"
     line 6, agent 1, turn 1, step 2: an earlier step of this turn has the label `a` too
@@ -204,7 +204,7 @@ fn steps_that_do_not_fit_together() {
     "#);
     assert_snapshot!(steps("{ wait = 1, as = \"report\" },\n{ say = \"{{reprot}}\" }"), @r"
     line 6, agent 1, turn 1, step 2: nothing in this turn is named by the placeholder {{reprot}}
-    hint: did you mean `report`? This turn knows `message`, `path` and `report`
+    hint: did you mean `report`? This turn knows `message`, `path`, `summary` and `report`
     ");
     assert_snapshot!(steps("{ call = { tool = \"write\", with = { text = [\"{{x}}\"] } } },\n{ say = \"a\" }"), @r"
     line 5, agent 1, turn 1, step 1: nothing in this turn is named by the placeholder {{x}}

@@ -31,6 +31,7 @@ fn every_key_is_explained() {
     for key in [
         "agent",
         "path",
+        "summary",
         "turn",
         "when",
         "step",
@@ -57,6 +58,7 @@ fn every_key_is_explained() {
         "cost_micros",
         "{{message}}",
         "{{path}}",
+        "{{summary}}",
     ] {
         assert!(
             GUIDE.contains(&format!("`{key}`")) || GUIDE.contains(&format!("`{key} =")),

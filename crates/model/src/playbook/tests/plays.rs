@@ -3,11 +3,12 @@
 use insta::assert_snapshot;
 use serde_json::json;
 use stead_core::event::MailKind;
+use stead_core::path::AgentPath;
 use stead_core::usage::Usage;
 
 use super::stage::Stage;
 use crate::ModelError;
-use crate::message::Message;
+use crate::message::{Message, Purpose};
 
 #[test]
 fn the_first_agent_and_the_first_turn_that_fit_are_played() {
@@ -183,4 +184,23 @@ fn a_reply_says_what_it_used_where_the_step_does() {
     stage.result("/root/a", "x");
     assert_eq!(stage.say().usage, None);
     assert_eq!(stage.say().usage, used(3, 4, None));
+}
+
+#[test]
+fn a_summary_is_what_the_script_says_and_calls_go_on_with_numbers_of_their_own() {
+    let text = "[[agent]]\npath = \"/root\"\nsummary = \"all quiet\"\n[[agent.turn]]\nstep = [ \
+                { call = { tool = \"list\" } }, { say = \"x\" } ]";
+    let mut stage = Stage::new(text, "/root");
+    stage.open("go");
+    let mut request = stage.request();
+    request.earlier_turns = 3;
+    assert_eq!(stage.answer_to(&request).unwrap().calls[0].id.as_str(), "t4-s1-1");
+    request.purpose = Purpose::Summary;
+    let summary = stage.answer_to(&request).unwrap();
+    assert_eq!((summary.text.as_str(), summary.calls.len()), ("all quiet", 0));
+    request.agent = AgentPath::parse("/root/other").unwrap();
+    assert_eq!(
+        stage.answer_to(&request).unwrap().text,
+        "The playbook gives no summary of 1 messages."
+    );
 }

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 use stead_core::event::MailKind;
 use stead_core::path::AgentPath;
 
-use crate::message::{Message, Reply, Request, ToolCall, ToolResult};
+use crate::message::{Message, Purpose, Reply, Request, ToolCall, ToolResult};
 use crate::{Model, ModelError, Playbook};
 
 pub(super) struct Stage {
@@ -57,14 +57,25 @@ impl Stage {
 
     /// The answer to the conversation so far, which stays as it is.
     pub(super) fn ask(&self) -> Result<Reply, ModelError> {
-        let request = Request {
+        self.answer_to(&self.request())
+    }
+
+    /// What is asked next.
+    pub(super) fn request(&self) -> Request {
+        Request {
+            purpose: Purpose::Turn,
+            earlier_turns: 0,
             agent: self.agent.clone(),
             instructions: String::new(),
             messages: self.messages.clone(),
             tools: Vec::new(),
-        };
+        }
+    }
+
+    /// The answer to a request.
+    pub(super) fn answer_to(&self, request: &Request) -> Result<Reply, ModelError> {
         // A playbook has nothing to wait for, so that no runtime is needed.
-        match pin!(self.playbook.reply(&request)).poll(&mut Context::from_waker(Waker::noop())) {
+        match pin!(self.playbook.reply(request)).poll(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(reply) => reply,
             Poll::Pending => panic!("a playbook waited"),
         }

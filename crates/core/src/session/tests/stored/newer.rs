@@ -201,10 +201,10 @@ fn agents() -> Vec<(Event, &'static str, &'static str, Value)> {
             BranchEvent::ShellEnded {
                 path: path("/root/a"),
                 shell: ShellId(1),
-                fate: ShellFate::Lost,
+                fate: ShellFate::TimedOut,
             },
             "shell-ended",
-            json!({"path": "/root/a", "shell": 1, "fate": "lost"}),
+            json!({"path": "/root/a", "shell": 1, "fate": "timed-out"}),
         ),
         branch(
             BranchEvent::FileChanged {
@@ -260,7 +260,7 @@ fn turns() -> Vec<(Event, &'static str, &'static str, Value)> {
                 "usage": {"input": 3, "output": 4, "cost_micros": 5}}),
         ),
         branch(
-            BranchEvent::Compacted { turn: TurnId(7), through: 4, summary: text() },
+            BranchEvent::Compacted { turn: TurnId(7), through: 4, summary: text(), usage: None },
             "compacted",
             json!({"turn": 7, "through": 4, "summary": body_json()}),
         ),
