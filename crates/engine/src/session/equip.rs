@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use stead_agent::{Driver, Execution, Port, Situation, Turn, TurnEnd};
 use stead_core::env::XDG_STATE_HOME;
-use stead_core::event::{DriverSpec, Outcome};
+use stead_core::event::{DriverSpec, Outcome, Worktree};
 use stead_core::id::{SessionId, TaskId, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
@@ -15,6 +15,7 @@ use stead_place::{Identity, Place};
 use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, Shared};
+use super::tools::{still, still_own};
 use crate::copies::unusable;
 use crate::door::Door;
 
@@ -40,6 +41,8 @@ pub(super) struct TurnFacts {
     pub(super) situation: Situation,
     /// The task whose copies the roots are.
     pub(super) copies: Option<TaskId>,
+    /// The worktree that its directory is in, when that is in none of the session's roots.
+    pub(super) worktree: Option<Worktree>,
     pub(super) environment: BTreeMap<OsString, OsString>,
     pub(super) port: Port,
     pub(super) cancel: CancellationToken,
@@ -66,15 +69,21 @@ impl TurnFacts {
     async fn equip(self) -> Result<(Arc<dyn Driver>, Turn, Door), Refusal> {
         let failed = |e: String| Refusal::new(RefusalKind::Failed, e);
         let shared = self.shared.clone();
-        let (directory, agent) = (self.situation.directory.clone(), self.agent.clone());
+        let (situation, agent) = (self.situation.clone(), self.agent.clone());
         let (session, copies) = (self.session.clone(), self.copies);
+        let worktree = self.worktree.clone();
         let spec = self.driver.clone();
         let (place, driver) = tokio::task::spawn_blocking(move || {
-            let place = Place::adopt(&shared.home.host(), &directory, &agent)
+            let place = Place::adopt(&shared.home.host(), &situation.directory, &agent)
                 .map_err(|e| failed(e.to_string()))?;
-            if let Some(task) = copies {
-                stead_copies::Layout::load(&shared.copies, &session, task)
-                    .map_err(|error| unusable(&error))?;
+            if let Some(task) = copies
+                && let Some(layout) = stead_copies::Layout::load(&shared.copies, &session, task)
+                    .map_err(|error| unusable(&error))?
+            {
+                still_own(&shared.git()?, &layout, &situation.roots)?;
+            }
+            if let Some(worktree) = worktree {
+                still(&shared.git()?, &worktree, &situation.directory)?;
             }
             let driver = shared.drivers.driver(shared.store.reader(), &spec)?;
             Ok::<_, Refusal>((place, driver))
