@@ -16,6 +16,7 @@ use stead_place::Host;
 use stead_process::Spawners;
 use tokio_util::sync::CancellationToken;
 
+use crate::instructions::InstructionFile;
 use crate::port::Port;
 
 /// What it takes to run commands in an agent's place, and to release it.
@@ -47,6 +48,8 @@ pub struct Situation {
     pub roots: Vec<Root>,
     /// What the folders are copies of, in their order; empty: they are the originals.
     pub originals: Vec<AbsoluteDir>,
+    /// The instruction files of the checkout that its directory is in, as the turn began.
+    pub instructions: Vec<InstructionFile>,
 }
 
 /// Everything that one turn needs; nothing of it is read from the process's own surroundings.

@@ -1,7 +1,7 @@
 //! The questions of a turn, each with the way back of its own answer.
 
 use stead_core::id::CallId;
-use stead_core::permission::{Answer, Deed};
+use stead_core::permission::{Answer, Deed, Terms, Zone};
 use stead_core::refusal::Refusal;
 use stead_core::usage::Usage;
 use tokio::sync::oneshot;
@@ -49,10 +49,17 @@ pub enum Ask {
     Permission {
         /// What.
         deed: Deed,
+        /// Where the deed's files lie, in their order.
+        zones: Vec<Zone>,
         /// One line for the person.
         subject: String,
         /// Hears how it was settled.
         answer: Answering<Answer>,
+    },
+    /// What deeds of the agent are judged by now.
+    Terms {
+        /// Takes it.
+        answer: Answering<Terms>,
     },
     /// Run a tool of the session.
     Tool {
@@ -76,6 +83,7 @@ impl Ask {
                 drop(answer.send(Err(refusal)));
             }
             Self::Permission { answer, .. } => drop(answer.send(Err(refusal))),
+            Self::Terms { answer } => drop(answer.send(Err(refusal))),
             Self::Tool { answer, .. } => drop(answer.send(Err(refusal))),
         }
     }

@@ -18,7 +18,7 @@ use stead_core::event::{MailKind, Sender};
 use stead_core::id::{CallId, RootId, SessionId, SlotName, TurnId};
 use stead_core::layout::{AbsoluteDir, Access, Root, RootIdentity};
 use stead_core::path::AgentPath;
-use stead_core::permission::Answer;
+use stead_core::permission::{Answer, Deed, Mode, Terms, Zone};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_files::Lock;
 use stead_model::{Message, Model, ModelError, Reply, Request, ToolCall, ToolResult};
@@ -33,6 +33,7 @@ pub(crate) struct State {
     /// Delivered one a boundary.
     pub(crate) mail: VecDeque<Entry>,
     pub(crate) answer: Answer,
+    pub(crate) terms: Terms,
     /// Every ask in one word or two, in order.
     pub(crate) asked: Vec<String>,
     /// What is refused instead of being recorded, once.
@@ -59,6 +60,12 @@ impl World {
             entries: vec![heard("do it")],
             mail: VecDeque::new(),
             answer: Answer::Once,
+            terms: Terms {
+                mode: Mode::FullAuto,
+                plan_ceiling: false,
+                grants: Vec::new(),
+                rules: Vec::new(),
+            },
             asked: Vec::new(),
             refuse_say: None,
         };
@@ -115,6 +122,7 @@ impl World {
                 directory: AbsoluteDir::new(directory).unwrap(),
                 roots: vec![root],
                 originals: Vec::new(),
+                instructions: Vec::new(),
             },
             logs: self.folder.path().canonicalize().unwrap().join("logs"),
             spawners: self.spawners.clone(),
@@ -255,10 +263,15 @@ impl State {
                 self.entries.push(Entry::Answered { turn, result });
                 let _ = answer.send(Ok(()));
             }
-            Ask::Permission { deed, subject, answer } => {
+            // Reading inside the roots asks nobody.
+            Ask::Permission { deed: Deed::Read(_), zones, answer, .. } if zones == [Zone::Root] => {
+                let _ = answer.send(Ok(Answer::Once));
+            }
+            Ask::Permission { deed, subject, answer, .. } => {
                 self.asked.push(format!("permission {deed:?} {subject}"));
                 let _ = answer.send(Ok(self.answer));
             }
+            Ask::Terms { answer } => drop(answer.send(Ok(self.terms.clone()))),
             Ask::Tool { tool: SessionTool::Wait { .. }, answer, .. } => {
                 self.asked.push("wait".to_owned());
                 // Nobody ever writes: only a cancel ends it.

@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use stead_agent::{Driver, Execution, Port, Situation, Turn, TurnEnd};
+use stead_agent::{Driver, Execution, InstructionFile, Port, Situation, Turn, TurnEnd};
 use stead_core::env::XDG_STATE_HOME;
 use stead_core::event::{DriverSpec, Outcome, Worktree};
 use stead_core::id::{SessionId, TaskId, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::roster::Agent;
-use stead_place::{Identity, Place};
+use stead_git::GitEntry;
+use stead_place::{Identity, Place, top_of};
 use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, Shared};
@@ -27,6 +28,7 @@ impl Actor {
             directory: agent.directory.clone(),
             roots: self.routes(agent),
             originals: self.originals(agent),
+            instructions: Vec::new(),
         }
     }
 }
@@ -66,14 +68,14 @@ impl TurnFacts {
 
     /// Looks at the directory once more, never falling back to another, and opens the agent's
     /// door.
-    async fn equip(self) -> Result<(Arc<dyn Driver>, Turn, Door), Refusal> {
+    async fn equip(mut self) -> Result<(Arc<dyn Driver>, Turn, Door), Refusal> {
         let failed = |e: String| Refusal::new(RefusalKind::Failed, e);
         let shared = self.shared.clone();
         let (situation, agent) = (self.situation.clone(), self.agent.clone());
         let (session, copies) = (self.session.clone(), self.copies);
         let worktree = self.worktree.clone();
         let spec = self.driver.clone();
-        let (place, driver) = tokio::task::spawn_blocking(move || {
+        let (place, driver, instructions) = tokio::task::spawn_blocking(move || {
             let place = Place::adopt(&shared.home.host(), &situation.directory, &agent)
                 .map_err(|e| failed(e.to_string()))?;
             if let Some(task) = copies
@@ -86,10 +88,11 @@ impl TurnFacts {
                 still(&shared.git()?, &worktree, &situation.directory)?;
             }
             let driver = shared.drivers.driver(shared.store.reader(), &spec)?;
-            Ok::<_, Refusal>((place, driver))
+            Ok::<_, Refusal>((place, driver, instruction_files(&situation)))
         })
         .await
         .map_err(|e| failed(e.to_string()))??;
+        self.situation.instructions = instructions;
         let socket = place.socket(self.shared.home.runtime());
         let door = self
             .shared
@@ -131,4 +134,21 @@ impl TurnFacts {
         };
         Ok((driver, turn, door))
     }
+}
+
+/// The instruction files from the top of the checkout that an agent works in: its copy, else the
+/// worktree, else the root that its directory is in.
+fn instruction_files(situation: &Situation) -> Vec<InstructionFile> {
+    let directory = &situation.directory;
+    let mut roots = situation.roots.iter().map(|root| &root.directory);
+    let root = roots.find(|root| directory.is_within(root)).cloned();
+    let worktree = || {
+        let top = top_of(directory.as_path()).ok()?;
+        GitEntry::of(top.as_path()).ok()?.map(|_| top)
+    };
+    let top = match root {
+        Some(copy) if !situation.originals.is_empty() => copy,
+        root => worktree().or(root).unwrap_or_else(|| directory.clone()),
+    };
+    stead_agent::instruction_files(top.as_path(), directory.as_path())
 }

@@ -115,7 +115,8 @@ milliseconds since 1970. What is absent is `null`.
 | `task list` · `task show` | `tasks` and `notes` · `id`, `subject`, `description`, `status`, `owner`, `blocked_by` |
 | `send` | `session`, `receipt`: `to`, `mail`, `state`, `result_to` |
 | `stop` | `path`, `was` |
-| `permit list` · `permit allow`, `deny` | `permissions`: `id`, `path`, `turn`, `grant`, `subject` · `id`, `answer` |
+| `permit list` · `permit allow`, `deny` | `permissions`: `id`, `path`, `turn`, `grant`, `subject`; `grants`, `rules`, `settings` · `id`, `answer` |
+| `permit rule` · `permit revoke` | `rule` · `revoked` |
 | `run --detach` | `session` |
 | `doctor` | `program`, `build`, `home`, `sound`, `findings`: `what`, `state` (`ok`, `warning`, `fault`), `line`, `help` |
 | `paths` | `paths`: `name`, `path`, `purpose` |
