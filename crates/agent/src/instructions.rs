@@ -42,9 +42,8 @@ pub fn instruction_files(top: &Path, directory: &Path) -> Vec<InstructionFile> {
     for folder in below.ancestors() {
         let file = folder.join(INSTRUCTION_FILE);
         let Ok(relative) = RelPath::parse(file.as_os_str().as_bytes()) else { continue };
-        match root.look(&relative) {
-            Ok(None) => continue,
-            Ok(Some(_)) | Err(_) => {}
+        if matches!(root.look(&relative), Ok(None)) {
+            continue;
         }
         let file = taken(&root, &relative, room.min(LARGEST_INSTRUCTIONS), top.join(file));
         room = room.saturating_sub(file.text.len());

@@ -9,6 +9,7 @@
 
 mod common;
 
+use std::fmt::Write as _;
 use std::fs;
 
 use serde_json::{Value, json};
@@ -34,8 +35,8 @@ fn calls(calls: &[Value]) -> String {
             .map(|(key, value)| format!("{key} = {value}"))
             .collect();
         let (tool, with) = (&call["tool"], with.join(", "));
-        steps.push_str(&format!("{{ tool = {tool}, as = \"{name}\", with = {{ {with} }} }},\n"));
-        said.push_str(&format!("{name}: {{{{{name}}}}}\\n"));
+        let _ = writeln!(steps, "{{ tool = {tool}, as = \"{name}\", with = {{ {with} }} }},");
+        let _ = write!(said, "{name}: {{{{{name}}}}}\\n");
     }
     format!(
         "[[agent]]\npath = \"**\"\n[[agent.turn]]\nstep = [\n{{ call = [\n{steps}] }},\n\
@@ -65,8 +66,7 @@ fn made_as(world: &World, params: StartParams) -> String {
 
 /// The answers to the calls, by name.
 fn answer<'a>(said: &'a str, name: &str) -> &'a str {
-    let from = said.find(&format!("{name}: ")).unwrap();
-    let rest = &said[from..];
+    let (_, rest) = said.split_once(&format!("{name}: ")).unwrap();
     let next = char::from(name.as_bytes()[0] + 1);
     rest.split(&format!("\n{next}: ")).next().unwrap()
 }

@@ -25,11 +25,14 @@ use crate::driver::Turn;
 /// As many links as the kernel itself follows before it says `ELOOP`.
 const MOST_LINKS: usize = 40;
 
+/// A folder, and what may be done in it.
+type Allowed = (PathBuf, Access);
+
 /// Where a turn may read and write without more ado.
 #[derive(Debug, Clone)]
 pub(crate) struct Authority {
     directory: PathBuf,
-    allowed: Vec<(PathBuf, Access)>,
+    allowed: Vec<Allowed>,
     /// What the roots are copies of, each with its copy: never touched, whoever allows it.
     originals: Vec<(PathBuf, PathBuf)>,
 }
@@ -212,12 +215,12 @@ impl Authority {
     }
 
     /// The innermost root around it.
-    fn root(&self, real: &Path) -> Option<&(PathBuf, Access)> {
+    fn root(&self, real: &Path) -> Option<&Allowed> {
         let around = self.allowed.iter().filter(|(root, _)| real.starts_with(root));
         around.max_by_key(|(root, _)| root.components().count())
     }
 
-    fn resolve(&self, text: &str) -> Result<(Found, Option<&(PathBuf, Access)>), Refusal> {
+    fn resolve(&self, text: &str) -> Result<(Found, Option<&Allowed>), Refusal> {
         let invalid = |line: String| Refusal::new(RefusalKind::InvalidArgument, line);
         if text.is_empty() || text.contains('\0') {
             return Err(invalid("a path may neither be empty nor hold a NUL".to_owned()));

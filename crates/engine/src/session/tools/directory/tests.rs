@@ -24,8 +24,8 @@ fn world() -> World {
     world
 }
 
-fn git() -> Result<Git, Refusal> {
-    Ok(Git::find(&std::env::vars_os().collect()).unwrap())
+fn git() -> Git {
+    Git::find(&std::env::vars_os().collect()).unwrap()
 }
 
 impl World {
@@ -66,7 +66,7 @@ impl World {
 
     /// What an agent in `parent` whose only root is `app` gets for `chosen`.
     fn judge(&self, parent: &str, chosen: &str) -> Result<Chosen, Refusal> {
-        judge(git, Some(&self.directory(parent)), &[self.root("app")], Path::new(chosen))
+        judge(|| Ok(git()), Some(&self.directory(parent)), &[self.root("app")], Path::new(chosen))
     }
 
     fn refused(&self, parent: &str, chosen: &str) -> Refusal {
@@ -96,7 +96,7 @@ fn agents_49_a_registered_worktree_is_taken_and_a_folder_in_its_place_is_not() {
     let chosen = world.judge("app", &wt).unwrap();
     let worktree = chosen.worktree.unwrap();
     assert_eq!(worktree.common, world.directory("app/.git"));
-    let still = || still(&git().unwrap(), &worktree, &chosen.directory);
+    let still = || still(&git(), &worktree, &chosen.directory);
     still().unwrap();
 
     world.run("app", &["worktree", "remove", "../wt"]);
@@ -125,7 +125,7 @@ fn agents_49_a_worktree_that_was_pruned_or_copied_is_refused() {
     world.refused("app", &world.base.join("twin").display().to_string());
     fs::remove_dir_all(world.base.join("app/.git/worktrees/wt")).unwrap();
     world.refused("app", &wt);
-    assert!(still(&git().unwrap(), &worktree, &chosen.directory).is_err());
+    assert!(still(&git(), &worktree, &chosen.directory).is_err());
 }
 
 #[test]
@@ -152,7 +152,12 @@ fn agents_51_submodules_and_nested_repositories_outside_are_refused_and_inside_t
     // A workspace that is no repository: only containment.
     fs::create_dir_all(world.base.join("plain/a")).unwrap();
     let judge = |chosen: &str| {
-        judge(git, Some(&world.directory("plain")), &[world.root("plain")], Path::new(chosen))
+        judge(
+            || Ok(git()),
+            Some(&world.directory("plain")),
+            &[world.root("plain")],
+            Path::new(chosen),
+        )
     };
     assert!(judge("a").is_ok());
     assert!(judge("../wt").is_err() && judge("../app").is_err());
