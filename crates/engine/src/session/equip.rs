@@ -152,3 +152,54 @@ fn instruction_files(situation: &Situation) -> Vec<InstructionFile> {
     };
     stead_agent::instruction_files(top.as_path(), directory.as_path())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use stead_core::id::{RootId, SlotName};
+    use stead_core::layout::{AbsoluteDir, Access, Root, RootIdentity};
+
+    use super::*;
+
+    fn situation(base: &Path, directory: &str, root: &str, original: Option<&str>) -> Situation {
+        let at = |name: &str| AbsoluteDir::new(base.join(name)).unwrap();
+        Situation {
+            path: AgentPath::root(),
+            directory: at(directory),
+            roots: vec![Root {
+                id: RootId::parse("r1").unwrap(),
+                slot: SlotName::parse("app").unwrap(),
+                directory: at(root),
+                access: Access::Write,
+                identity: RootIdentity { inode: 1, birth: None },
+            }],
+            originals: original.map(at).into_iter().collect(),
+            instructions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn agents_57_instructions_are_those_of_the_checkout_that_the_directory_is_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        for at in ["main/.git", "main/sub", "plain/a", "wt/deep", "main/nested/.git"] {
+            fs::create_dir_all(base.join(at)).unwrap();
+        }
+        fs::write(base.join("wt/.git"), "gitdir: ../main/.git/worktrees/wt").unwrap();
+        for at in ["", "main", "main/sub", "main/nested", "plain", "plain/a", "wt", "wt/deep"] {
+            fs::write(base.join(at).join("AGENTS.md"), at).unwrap();
+        }
+        let told = |directory: &str, root: &str, original: Option<&str>| -> Vec<String> {
+            let situation = situation(&base, directory, root, original);
+            instruction_files(&situation).into_iter().map(|file| file.text).collect()
+        };
+        assert_eq!(told("wt/deep", "main", None), ["wt", "wt/deep"]);
+        assert_eq!(told("main/sub", "main", None), ["main", "main/sub"]);
+        assert_eq!(told("main/sub", "main/sub", None), ["main", "main/sub"]);
+        assert_eq!(told("main/nested", "main", None), ["main/nested"]);
+        assert_eq!(told("plain/a", "plain", None), ["plain", "plain/a"]);
+        assert_eq!(told("main/nested", "main", Some("wt")), ["main", "main/nested"]);
+    }
+}

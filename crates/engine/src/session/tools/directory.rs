@@ -142,8 +142,8 @@ pub(in crate::session) fn still_own(
         if copy.symlink_metadata().is_err() {
             continue;
         }
-        let found = Repository::discover(git, copy).ok().flatten();
-        if found.and_then(|found| found.top_level).as_deref() != Some(copy) {
+        let top = Repository::top_level_of(git, copy).ok().flatten();
+        if top.as_deref() != Some(copy) {
             let line = format!("the copy {} has lost its .git", copy.display());
             return Err(Refusal::new(RefusalKind::NotAllowed, line).hint(format!(
                 "nothing was run; `stead task review {}` shows its files, `stead task discard {}` gives it up",
