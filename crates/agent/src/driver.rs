@@ -18,6 +18,7 @@ use stead_process::Spawners;
 use tokio_util::sync::CancellationToken;
 
 use crate::compact::Summary;
+use crate::instructions::InstructionFile;
 use crate::port::{Entry, Port};
 
 /// What it takes to run commands in an agent's place, and to release it.
@@ -49,6 +50,8 @@ pub struct Situation {
     pub roots: Vec<Root>,
     /// What the folders are copies of, in their order; empty: they are the originals.
     pub originals: Vec<AbsoluteDir>,
+    /// The instruction files of the checkout that its directory is in, as the turn began.
+    pub instructions: Vec<InstructionFile>,
 }
 
 /// Everything that one turn needs; nothing of it is read from the process's own surroundings.

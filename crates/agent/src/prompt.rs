@@ -10,6 +10,7 @@ use stead_core::mail::INLINE_RESULT;
 use stead_model::ToolResult;
 
 use crate::driver::Situation;
+use crate::instructions::section;
 use crate::tools::display;
 
 /// The instructions of an agent in this situation.
@@ -21,6 +22,7 @@ pub(crate) fn instructions(situation: &Situation) -> String {
         Some(parent) => format!("ends your turn and goes to {parent} as your RESULT"),
         None => "ends your turn and is what the person reads".to_owned(),
     };
+    let files = section(&situation.instructions);
     format!(
         "You are {path}, an agent of a team that stead runs on a person's machine. You act through \
          your tools only.
@@ -35,7 +37,7 @@ Agents are addressed by path; /root speaks with the person. A target that begins
 Your last message, the one without a call, {end}. The turn is held until \
          the commands that you started with bash have ended. Checks, builds and servers belong into exec, which gives them ports \
          (STEAD_PORT): a server that it leaves in the background lives on until release.
-"
+{files}"
     )
 }
 

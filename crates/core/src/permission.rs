@@ -1,5 +1,6 @@
 //! How much is asked, what may be done, and the one live queue of requests of a root session (A13).
 
+use std::fmt;
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
@@ -41,6 +42,19 @@ pub enum Deed {
     },
 }
 
+/// As a rule about it would be written: `command:LINE`, `edit:PATH` or `read:PATH`.
+impl fmt::Display for Deed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Edit(path) => write!(f, "edit:{path}"),
+            Self::Command(line) => write!(f, "command:{line}"),
+            Self::Read(path) => write!(f, "read:{path}"),
+            Self::Edits(paths) => write!(f, "edit:{}", paths.join(" ")),
+            Self::Foreign { title } => write!(f, "foreign:{title}"),
+        }
+    }
+}
+
 impl Deed {
     /// The files that it touches, and how.
     fn endpoints(&self) -> Vec<(&str, Access)> {
@@ -67,6 +81,31 @@ pub enum Zone {
     Plan,
     /// Anywhere else.
     Outside,
+}
+
+/// An [`Authority`] that is kept for a while: a tool that goes through many files judges each by it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Terms {
+    /// How much is asked.
+    pub mode: Mode,
+    /// Whether the plan ceiling is on.
+    pub plan_ceiling: bool,
+    /// What the person allowed.
+    pub grants: Vec<Grant>,
+    /// The rules, innermost bucket first.
+    pub rules: Vec<(Bucket, Vec<Rule>)>,
+}
+
+impl Terms {
+    /// The authority, to judge by.
+    pub fn authority(&self) -> Authority<'_> {
+        Authority {
+            mode: self.mode,
+            plan_ceiling: self.plan_ceiling,
+            grants: &self.grants,
+            rules: self.rules.iter().map(|(bucket, rules)| (*bucket, &**rules)).collect(),
+        }
+    }
 }
 
 /// How a request was settled.
@@ -126,7 +165,8 @@ pub struct Authority<'a> {
     pub rules: Vec<(Bucket, &'a [Rule])>,
 }
 
-/// Paths that are protected wherever they lie (A13.6).
+/// Paths that are protected wherever they lie (A13.6), in whatever case they are written: to a
+/// file system `.GIT` may be the same folder.
 static PROTECTED: LazyLock<Vec<(PathGlob, Effect)>> = LazyLock::new(|| {
     let inaccessible = [".ssh", ".gnupg", ".aws", ".azure", ".config/gcloud", ".kube"];
     std::iter::once((".git", Effect::ReadOnly))
@@ -136,6 +176,16 @@ static PROTECTED: LazyLock<Vec<(PathGlob, Effect)>> = LazyLock::new(|| {
 });
 
 impl Authority<'_> {
+    /// The same, to be kept.
+    pub fn terms(&self) -> Terms {
+        Terms {
+            mode: self.mode,
+            plan_ceiling: self.plan_ceiling,
+            grants: self.grants.to_vec(),
+            rules: self.rules.iter().map(|(bucket, rules)| (*bucket, rules.to_vec())).collect(),
+        }
+    }
+
     /// Judges a deed (A13.3): what denies, wherever it stands; the plan ceiling; grants and rules,
     /// innermost first; the mode; what a path needs. `zones` are those of the deed's files in their
     /// order; a file without one lies outside.
@@ -222,7 +272,8 @@ impl Authority<'_> {
             Effect::ReadOnly => access == Access::Write,
             Effect::Deny | Effect::Ask | Effect::Allow => false,
         };
-        PROTECTED.iter().any(|(glob, effect)| guards(*effect) && glob.matches(path))
+        let lower = path.to_ascii_lowercase();
+        PROTECTED.iter().any(|(glob, effect)| guards(*effect) && glob.matches(&lower))
             || self
                 .rules
                 .iter()

@@ -1,6 +1,7 @@
 //! Rules: what a person, or a role, says of deeds beforehand (A13).
 
 use std::fmt;
+use std::str::FromStr;
 
 use globset::{GlobBuilder, GlobMatcher};
 use serde::{Deserialize, Serialize};
@@ -245,16 +246,56 @@ impl From<Pattern> for String {
     }
 }
 
+impl Rule {
+    /// Refuses one whose pattern its effect says nothing of: protected paths are given by the access
+    /// that is protected, as in `read-only edit:GLOB` and `inaccessible read:GLOB`.
+    pub fn check(&self) -> Result<(), BadPattern> {
+        let fits = match self.effect {
+            Effect::Deny | Effect::Ask | Effect::Allow => true,
+            Effect::ReadOnly => matches!(self.pattern, Pattern::Edit(_)),
+            Effect::Inaccessible => matches!(self.pattern, Pattern::Read(_)),
+        };
+        if fits {
+            return Ok(());
+        }
+        let reason = "`read-only` is said of `edit:GLOB`, `inaccessible` of `read:GLOB`".to_owned();
+        Err(BadPattern { text: self.to_string(), reason })
+    }
+}
+
+/// As [`Display`](fmt::Display) writes it: `deny command:git push`.
+impl FromStr for Rule {
+    type Err = BadPattern;
+    fn from_str(text: &str) -> Result<Self, BadPattern> {
+        let (effect, pattern) = text.split_once(' ').unwrap_or((text, ""));
+        let effects =
+            [Effect::Deny, Effect::Ask, Effect::Allow, Effect::ReadOnly, Effect::Inaccessible];
+        let Some(effect) = effects.into_iter().find(|known| known.to_string() == effect) else {
+            let text = line::cut(&line::one_line(text), 80);
+            let reason = "it begins with deny, ask, allow, read-only or inaccessible".to_owned();
+            return Err(BadPattern { text, reason });
+        };
+        let rule = Self { effect, pattern: Pattern::parse(pattern)? };
+        rule.check()?;
+        Ok(rule)
+    }
+}
+
+impl fmt::Display for Effect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Deny => "deny",
+            Self::Ask => "ask",
+            Self::Allow => "allow",
+            Self::ReadOnly => "read-only",
+            Self::Inaccessible => "inaccessible",
+        })
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let effect = match self.effect {
-            Effect::Deny => "deny",
-            Effect::Ask => "ask",
-            Effect::Allow => "allow",
-            Effect::ReadOnly => "read-only",
-            Effect::Inaccessible => "inaccessible",
-        };
-        write!(f, "{effect} {}", self.pattern)
+        write!(f, "{} {}", self.effect, self.pattern)
     }
 }
 
@@ -324,7 +365,9 @@ mod tests {
         fn a_pattern_survives_its_text(text in "(command|edit|read):[a-c'\" ;*/$-]{0,12}") {
             if let Ok(pattern) = Pattern::parse(&text) {
                 let again = Pattern::parse(&pattern.to_string());
-                prop_assert_eq!(again, Ok(pattern));
+                prop_assert_eq!(again.as_ref(), Ok(&pattern));
+                let rule = Rule { effect: Effect::Deny, pattern };
+                prop_assert_eq!(rule.to_string().parse::<Rule>(), Ok(rule));
             }
         }
     }

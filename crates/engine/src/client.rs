@@ -16,10 +16,11 @@ use tokio::net::UnixStream;
 
 use crate::api::{
     ApplyParams, ApplyResponse, DiscardParams, DiscardResponse, EngineResponse, EventsParams,
-    FindParams, GarbageParams, GarbageResponse, InterruptParams, InterruptResponse, ModeParams,
-    ModeResponse, Notification, PermitParams, PermitResponse, RebindParams, ResultResponse,
-    ReviewParams, ReviewResponse, RootView, SendParams, SendResponse, SessionParams, SessionView,
-    StartParams, StartResponse, TasksResponse, TreeResponse,
+    FindParams, GarbageParams, GarbageResponse, GrantsResponse, InterruptParams, InterruptResponse,
+    ModeParams, ModeResponse, Notification, PermissionsResponse, PermitParams, PermitResponse,
+    RebindParams, ResultResponse, ReviewParams, ReviewResponse, RevokeParams, RootView, RuleParams,
+    RulesResponse, SendParams, SendResponse, SessionParams, SessionView, StartParams,
+    StartResponse, TasksResponse, TreeResponse,
 };
 
 /// How long an engine may take to say who it is.
@@ -176,6 +177,29 @@ impl Client {
         params: &PermitParams,
     ) -> Result<PermitResponse, Refusal> {
         self.post(&format!("/v1/sessions/{session}/permissions"), params).await
+    }
+
+    /// What is allowed in a session, and what waits.
+    pub async fn permissions(&self, session: &SessionId) -> Result<PermissionsResponse, Refusal> {
+        self.get(&format!("/v1/sessions/{session}/permissions")).await
+    }
+
+    /// Changes the rules of a session.
+    pub async fn rule(
+        &self,
+        session: &SessionId,
+        params: &RuleParams,
+    ) -> Result<RulesResponse, Refusal> {
+        self.post(&format!("/v1/sessions/{session}/rules"), params).await
+    }
+
+    /// Takes a grant back.
+    pub async fn revoke(
+        &self,
+        session: &SessionId,
+        params: &RevokeParams,
+    ) -> Result<GrantsResponse, Refusal> {
+        self.post(&format!("/v1/sessions/{session}/revocations"), params).await
     }
 
     /// Changes how much is asked.

@@ -54,10 +54,16 @@ pub(crate) fn look(given: &Path) -> Result<(AbsoluteDir, RootIdentity), Refusal>
     if !canonical.is_dir() {
         return Err(refuse(format!("the root {} is not a folder", given.display())));
     }
-    let identity = FileIdentity::of(&canonical).map_err(unusable)?;
+    let identity = identity(&canonical).map_err(unusable)?;
     let directory = AbsoluteDir::new(canonical).map_err(|e| refuse(e.to_string()))?;
+    Ok((directory, identity))
+}
+
+/// What the folder at `path` is besides its path.
+pub(crate) fn identity(path: &Path) -> std::io::Result<RootIdentity> {
+    let identity = FileIdentity::of(path)?;
     let birth = identity.birth.map(|b| (b.secs, b.nanos));
-    Ok((directory, RootIdentity { inode: identity.inode, birth }))
+    Ok(RootIdentity { inode: identity.inode, birth })
 }
 
 /// The same for a source in a layout, which is given as it is or not at all: absolute, and reached

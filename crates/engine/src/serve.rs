@@ -101,6 +101,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
         bound: bound_here(&settings),
         keeper,
         environment,
+        rules: settings.permissions.rules(),
         registry: Registry::new(home.roots()),
         drivers: Drivers::default(),
         doors: Doors::default(),

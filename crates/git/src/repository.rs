@@ -126,6 +126,15 @@ impl Repository {
         }))
     }
 
+    /// The top level of the work tree that Git finds from `folder` upwards, canonical; none where it
+    /// finds none. One process.
+    ///
+    /// # Errors
+    /// [`GitError::Unusable`] when Git refuses what it found; else whatever kept Git from answering.
+    pub fn top_level_of(git: &Git, folder: &Path) -> Result<Option<PathBuf>, GitError> {
+        Ok(Found::ask(git, folder)?.and_then(|found| found.top_level))
+    }
+
     /// Whether objects may be missing because a server still has them: a partial clone. Runs
     /// nothing.
     ///

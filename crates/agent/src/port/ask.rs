@@ -1,7 +1,7 @@
 //! The questions of a turn, each with the way back of its own answer.
 
 use stead_core::id::CallId;
-use stead_core::permission::{Answer, Deed};
+use stead_core::permission::{Answer, Deed, Terms, Zone};
 use stead_core::refusal::Refusal;
 use stead_core::shell::{ShellFate, ShellId};
 use stead_core::usage::Usage;
@@ -59,6 +59,8 @@ pub enum Ask {
     Permission {
         /// What.
         deed: Deed,
+        /// Where the deed's files lie, in their order.
+        zones: Vec<Zone>,
         /// One line for the person.
         subject: String,
         /// Hears how it was settled.
@@ -81,6 +83,11 @@ pub enum Ask {
         report: String,
         /// Hears that it is durable.
         answer: Answering<()>,
+    },
+    /// What deeds of the agent are judged by now.
+    Terms {
+        /// Takes it.
+        answer: Answering<Terms>,
     },
     /// Run a tool of the session.
     Tool {
@@ -106,6 +113,7 @@ impl Ask {
             | Self::ShellEnded { answer, .. } => drop(answer.send(Err(refusal))),
             Self::StartShell { answer, .. } => drop(answer.send(Err(refusal))),
             Self::Permission { answer, .. } => drop(answer.send(Err(refusal))),
+            Self::Terms { answer } => drop(answer.send(Err(refusal))),
             Self::Tool { answer, .. } => drop(answer.send(Err(refusal))),
         }
     }

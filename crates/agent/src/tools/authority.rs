@@ -1,16 +1,23 @@
-//! Which files the tools of a turn may touch.
+//! Where the files lie that the tools of a turn would touch.
+//!
+//! What may be done with them is judged by [`stead_core::permission::Authority`]; here is found out
+//! what is judged.
 //!
 //! A path is judged by where it really leads: links are followed first, and what is then compared,
 //! by whole components, are canonical paths. So a root reached through a link works under both
 //! names, and a link that leads out of every root does not (field_sbx_03, field_sbx_04).
 
 use std::ffi::{OsStr, OsString};
+use std::fmt::Write as _;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use stead_core::layout::Access;
+use stead_core::permission::{Deed, Terms, Verdict, Zone};
 use stead_core::refusal::{Refusal, RefusalKind};
 
 use crate::driver::Turn;
@@ -18,23 +25,70 @@ use crate::driver::Turn;
 /// As many links as the kernel itself follows before it says `ELOOP`.
 const MOST_LINKS: usize = 40;
 
-/// Where a turn may read and write.
+/// A folder, and what may be done in it.
+type Allowed = (PathBuf, Access);
+
+/// Where a turn may read and write without more ado.
 #[derive(Debug, Clone)]
 pub(crate) struct Authority {
     directory: PathBuf,
-    allowed: Vec<(PathBuf, Access)>,
+    allowed: Vec<Allowed>,
+    /// What the roots are copies of, each with its copy: never touched, whoever allows it.
+    originals: Vec<(PathBuf, PathBuf)>,
 }
 
-/// A path that may be touched.
+/// A path that a tool would touch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     /// Where it really leads: no link stands in it.
     pub(crate) real: PathBuf,
     /// What people and models are shown: relative to the agent's directory where it is below it.
     pub(crate) shown: String,
+    /// Where it lies.
+    pub(crate) zone: Zone,
+}
+
+/// What a tool that goes through many files judges each of them by.
+#[derive(Debug, Clone)]
+pub(crate) struct Sight {
+    pub(crate) authority: Arc<Authority>,
+    pub(crate) terms: Terms,
+}
+
+impl Sight {
+    /// A path that no link stands in.
+    pub(crate) fn found(&self, real: &Path) -> Found {
+        let (shown, zone) = (self.authority.show(real), self.authority.zone(real));
+        Found { real: real.to_owned(), shown, zone }
+    }
+
+    /// Whether nobody need be asked to read this file or folder, whose path no link stands in.
+    pub(crate) fn may_read(&self, real: &Path) -> bool {
+        let zone = self.authority.zone(real);
+        let deed = Deed::Read(name(real));
+        self.terms.authority().judge(&deed, &[zone]) == Verdict::Allow
+    }
 }
 
 impl Found {
+    /// What of it a refusal can hint at.
+    pub(crate) fn hint(&self, authority: &Authority) -> Option<String> {
+        if self.zone == Zone::Outside {
+            let roots = authority.roots();
+            return Some(format!("only an exact leave of the person allows it; {roots}"));
+        }
+        let is_gits = self.real.components().any(|c| c.as_os_str().eq_ignore_ascii_case(".git"));
+        is_gits.then(|| "what is Git's own is changed with the git program".to_owned())
+    }
+
+    /// One line for the person about doing `act` to it.
+    pub(crate) fn subject(&self, act: &str) -> String {
+        match self.zone {
+            Zone::Outside => format!("{act} {}, outside the working roots", self.shown),
+            Zone::Root | Zone::Plan => format!("{act} {}", self.shown),
+        }
+    }
+
     /// Opens a file for reading, without following a link and without waiting for a pipe's other
     /// end, and makes sure that what was opened is what was judged.
     pub(crate) fn open(&self) -> Result<File, Refusal> {
@@ -89,9 +143,15 @@ impl Authority {
         let scratch = turn.environment.get(OsStr::new("TMPDIR")).map(Path::new);
         let scratch = scratch.filter(|path| path.is_absolute());
         let scratch = scratch.and_then(|path| path.canonicalize().ok());
+        let originals = turn.situation.originals.iter().zip(&turn.situation.roots);
         Self {
             directory: turn.situation.directory.as_path().to_owned(),
             allowed: roots.chain(scratch.map(|path| (path, Access::Write))).collect(),
+            originals: originals
+                .map(|(original, copy)| {
+                    (original.as_path().to_owned(), copy.directory.as_path().to_owned())
+                })
+                .collect(),
         }
     }
 
@@ -107,31 +167,29 @@ impl Authority {
         Self {
             directory: canonical(directory),
             allowed: roots.chain(scratch).map(|(path, access)| (canonical(path), access)).collect(),
+            originals: Vec::new(),
         }
     }
 
-    /// A path that may be read, there or not.
+    /// A path that would be read, there or not.
     pub(crate) fn reading(&self, text: &str) -> Result<Found, Refusal> {
-        self.resolve(text).map(|(found, ..)| found)
+        self.resolve(text).map(|(found, _)| found)
     }
 
-    /// A path that may be written, there or not.
+    /// A path that would be written, there or not.
     pub(crate) fn writing(&self, text: &str) -> Result<Found, Refusal> {
-        let (found, root, access) = self.resolve(text)?;
-        let not_allowed = |line| Refusal::new(RefusalKind::NotAllowed, line);
-        if access == Access::Read {
-            return Err(not_allowed(format!("{} may only be read", found.shown))
-                .hint(format!("the person gave this root for reading; {}", self.roots())));
-        }
-        // Whoever removed a root did not ask for another one in its place.
-        if !root.is_dir() {
-            let line = format!("the working root {} is gone", display(root));
-            return Err(Refusal::new(RefusalKind::NotFound, line));
-        }
-        let below = found.real.strip_prefix(root).unwrap_or(&found.real);
-        if below.components().any(|c| c.as_os_str().eq_ignore_ascii_case(".git")) {
-            return Err(not_allowed(format!("{} is Git's own and may only be read", found.shown))
-                .hint("change it with the git program"));
+        let (found, root) = self.resolve(text)?;
+        if let Some((root, access)) = root {
+            if *access == Access::Read {
+                let line = format!("{} may only be read", found.shown);
+                return Err(Refusal::new(RefusalKind::NotAllowed, line)
+                    .hint(format!("the person gave this root for reading; {}", self.roots())));
+            }
+            // Whoever removed a root did not ask for another one in its place.
+            if !root.is_dir() {
+                let line = format!("the working root {} is gone", display(root));
+                return Err(Refusal::new(RefusalKind::NotFound, line));
+            }
         }
         if text.ends_with('/') {
             return Err(Refusal::new(
@@ -151,7 +209,18 @@ impl Authority {
         }
     }
 
-    fn resolve(&self, text: &str) -> Result<(Found, &Path, Access), Refusal> {
+    /// Where a path lies that no link stands in.
+    fn zone(&self, real: &Path) -> Zone {
+        if self.root(real).is_some() { Zone::Root } else { Zone::Outside }
+    }
+
+    /// The innermost root around it.
+    fn root(&self, real: &Path) -> Option<&Allowed> {
+        let around = self.allowed.iter().filter(|(root, _)| real.starts_with(root));
+        around.max_by_key(|(root, _)| root.components().count())
+    }
+
+    fn resolve(&self, text: &str) -> Result<(Found, Option<&Allowed>), Refusal> {
         let invalid = |line: String| Refusal::new(RefusalKind::InvalidArgument, line);
         if text.is_empty() || text.contains('\0') {
             return Err(invalid("a path may neither be empty nor hold a NUL".to_owned()));
@@ -162,22 +231,29 @@ impl Authority {
         }
         let joined = self.directory.join(text);
         let real = real(&joined).map_err(|error| failed("find", &self.show(&joined), &error))?;
-        let root = self
-            .allowed
-            .iter()
-            .filter(|(root, _)| real.starts_with(root))
-            .max_by_key(|(root, _)| root.components().count());
-        if let Some((root, access)) = root {
-            let shown = self.show(&real);
-            return Ok((Found { real, shown }, root, *access));
+        let root = self.root(&real);
+        if root.is_none() {
+            self.check_original(&real)?;
         }
-        let leads = display(&real);
-        let line = if leads == display(&joined) {
-            format!("{leads} lies outside the working roots")
-        } else {
-            format!("{text:?} leads to {leads}, outside the working roots")
+        let zone = if root.is_some() { Zone::Root } else { Zone::Outside };
+        let shown = self.show(&real);
+        Ok((Found { real, shown, zone }, root))
+    }
+
+    /// Whoever works in a copy has no business in what it is a copy of: work there would be taken
+    /// for work in the copy (field_cwd_02).
+    fn check_original(&self, real: &Path) -> Result<(), Refusal> {
+        let around = self.originals.iter().filter(|(original, _)| real.starts_with(original));
+        let Some((original, copy)) =
+            around.max_by_key(|(original, _)| original.components().count())
+        else {
+            return Ok(());
         };
-        Err(Refusal::new(RefusalKind::NotAllowed, line).hint(self.roots()))
+        let below = real.strip_prefix(original).unwrap_or(real);
+        let own =
+            self.show(&if below.as_os_str().is_empty() { copy.clone() } else { copy.join(below) });
+        let line = format!("{} is an original, of which you have a private copy", display(real));
+        Err(Refusal::new(RefusalKind::NotAllowed, line).hint(format!("in your copy it is {own}")))
     }
 
     fn roots(&self) -> String {
@@ -191,6 +267,30 @@ impl Authority {
             .collect();
         format!("the roots are: {}", roots.join(", "))
     }
+}
+
+/// A path as deeds name it: no two paths have one name, and it begins as the path does, so that
+/// globs of rules match it. What is not UTF-8, or a control character, becomes U+FFFD with its bytes
+/// in hexadecimal.
+pub(crate) fn name(path: &Path) -> String {
+    let bytes = path.as_os_str().as_bytes();
+    let mut name = String::with_capacity(bytes.len());
+    let escape = |name: &mut String, bytes: &[u8]| {
+        for byte in bytes {
+            let _ = write!(name, "\u{fffd}{byte:02X}");
+        }
+    };
+    for chunk in bytes.utf8_chunks() {
+        for c in chunk.valid().chars() {
+            if c.is_control() || c == char::REPLACEMENT_CHARACTER {
+                escape(&mut name, c.encode_utf8(&mut [0; 4]).as_bytes());
+            } else {
+                name.push(c);
+            }
+        }
+        escape(&mut name, chunk.invalid());
+    }
+    name
 }
 
 /// A path for people: what is not UTF-8 or would move the cursor is escaped, so that two files
@@ -251,142 +351,4 @@ fn real(path: &Path) -> io::Result<PathBuf> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::fs;
-    use std::os::unix::fs::symlink;
-
-    use super::*;
-
-    struct World {
-        _folder: tempfile::TempDir,
-        base: PathBuf,
-    }
-
-    /// `app` (write) with `src/a.rs`, `lib` (read), `app-evil` and `outside.txt` beside them.
-    fn world() -> World {
-        let folder = tempfile::tempdir().unwrap();
-        let base = folder.path().canonicalize().unwrap();
-        for name in ["app/src", "app/.git", "lib", "app-evil", "scratch"] {
-            fs::create_dir_all(base.join(name)).unwrap();
-        }
-        for name in ["app/src/a.rs", "lib/b.rs", "app-evil/c", "outside.txt"] {
-            fs::write(base.join(name), "x").unwrap();
-        }
-        World { _folder: folder, base }
-    }
-
-    fn authority(world: &World) -> Authority {
-        let roots = [("app", Access::Write), ("lib", Access::Read)]
-            .map(|(name, access)| (world.base.join(name), access));
-        let roots = roots.iter().map(|(path, access)| (path.as_path(), *access));
-        Authority::new(&world.base.join("app"), roots, Some(&world.base.join("scratch")))
-    }
-
-    #[test]
-    fn field_pth_04_a_sibling_with_the_same_beginning_is_outside() {
-        let world = world();
-        let authority = authority(&world);
-        for text in ["../app-evil/c", "../outside.txt", "/etc/passwd", "..", "src/../../lib2"] {
-            let refusal = authority.reading(text).unwrap_err();
-            assert_eq!(refusal.kind, RefusalKind::NotAllowed, "{text}");
-            assert!(refusal.hint.unwrap().contains("app (write)"));
-        }
-        assert_eq!(authority.reading("src/../src/a.rs").unwrap().shown, "src/a.rs");
-        assert_eq!(authority.reading(".").unwrap().shown, ".");
-    }
-
-    #[test]
-    fn field_sbx_03_a_link_that_leads_out_is_refused_and_its_target_named() {
-        let world = world();
-        let app = world.base.join("app");
-        symlink("../outside.txt", app.join("l")).unwrap();
-        symlink("/", app.join("up")).unwrap();
-        symlink("../nothing-yet", app.join("dangling")).unwrap();
-        symlink("dangling", app.join("twice")).unwrap();
-        symlink("loop", app.join("loop")).unwrap();
-        let authority = authority(&world);
-        for text in ["l", "up/etc/passwd", "dangling", "twice", "dangling/below", "up/new/file"] {
-            for refusal in [authority.reading(text), authority.writing(text)] {
-                let refusal = refusal.unwrap_err();
-                assert_eq!(refusal.kind, RefusalKind::NotAllowed, "{text}");
-                assert!(refusal.line.contains("leads to /"), "{refusal}");
-            }
-        }
-        assert!(authority.reading("loop").is_err());
-    }
-
-    #[test]
-    fn field_sbx_04_a_root_behind_a_link_works_by_both_names() {
-        let world = world();
-        let link = world.base.join("link");
-        symlink("app", &link).unwrap();
-        let authority = Authority::new(
-            &link.join("src"),
-            std::iter::once((link.as_path(), Access::Write)),
-            None,
-        );
-        for text in ["a.rs".to_owned(), link.join("src/a.rs").display().to_string()] {
-            assert_eq!(authority.writing(&text).unwrap().shown, "a.rs");
-        }
-        let direct = world.base.join("app/src/new.rs").display().to_string();
-        assert_eq!(authority.writing(&direct).unwrap().shown, "new.rs");
-    }
-
-    #[test]
-    fn field_sbx_03_a_root_that_became_a_link_or_is_gone_holds_nothing() {
-        let world = world();
-        let authority = authority(&world);
-        fs::rename(world.base.join("app"), world.base.join("moved")).unwrap();
-        symlink("app-evil", world.base.join("app")).unwrap();
-        for refusal in [authority.reading("c"), authority.writing("c"), authority.reading(".")] {
-            let refusal = refusal.unwrap_err();
-            assert_eq!(refusal.kind, RefusalKind::NotAllowed);
-            assert!(refusal.line.contains("app-evil"), "{refusal}");
-        }
-        fs::remove_file(world.base.join("app")).unwrap();
-        for text in ["new", "src/new"] {
-            assert!(authority.writing(text).unwrap_err().line.contains("is gone"), "{text}");
-        }
-    }
-
-    #[test]
-    fn read_roots_git_and_strange_texts_are_not_written() {
-        let world = world();
-        let authority = authority(&world);
-        let lib = world.base.join("lib/b.rs").display().to_string();
-        assert!(authority.reading(&lib).is_ok());
-        assert!(authority.writing(&lib).unwrap_err().line.contains("may only be read"));
-        for text in [".git/config", ".git", "src/.git/hooks/x", ".GIT/config"] {
-            assert!(authority.writing(text).unwrap_err().line.contains("Git's own"), "{text}");
-            assert!(authority.reading(text).is_ok());
-        }
-        for text in ["", "a\0b", "~/x", "new/", "none/../x", "src/a.rs/below"] {
-            assert!(authority.writing(text).is_err(), "{text:?}");
-        }
-        let scratch = world.base.join("scratch/t").display().to_string();
-        assert!(authority.writing(&scratch).is_ok());
-    }
-
-    #[test]
-    fn only_regular_files_are_opened() {
-        let world = world();
-        let pipe = world.base.join("app/pipe");
-        rustix::fs::mknodat(
-            rustix::fs::CWD,
-            &pipe,
-            rustix::fs::FileType::Fifo,
-            rustix::fs::Mode::RWXU,
-            0,
-        )
-        .unwrap();
-        let authority = authority(&world);
-        for (text, says) in [("pipe", "not a regular file"), ("src", "is a folder")] {
-            let found = authority.reading(text).unwrap();
-            assert!(found.open().unwrap_err().line.contains(says));
-        }
-        let found = authority.reading("src/a.rs").unwrap();
-        fs::rename(world.base.join("app/src"), world.base.join("moved")).unwrap();
-        symlink("../moved", world.base.join("app/src")).unwrap();
-        assert_eq!(found.open().unwrap_err().kind, RefusalKind::Conflict);
-    }
-}
+mod tests;

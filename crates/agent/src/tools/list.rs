@@ -1,6 +1,8 @@
 //! `list`: a folder, sorted, without what Git ignores.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ignore::WalkBuilder;
 use serde_json::json;
@@ -8,7 +10,7 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::ListArguments;
-use super::authority::{Authority, Found, display, failed};
+use super::authority::{Found, Sight, display, failed};
 use super::output::Output;
 
 /// The most entries in one answer.
@@ -17,8 +19,10 @@ const USUAL_DEPTH: u64 = 2;
 
 /// Walks a folder: hidden files are shown, for agents need `.github` and `.env.example`; `.git` and
 /// what `.gitignore` names are not. No link is followed. Nothing but the tree itself is asked: a
-/// person's global excludes would make two machines list differently.
-pub(super) fn walk(folder: &Path) -> WalkBuilder {
+/// person's global excludes would make two machines list differently. Folders that nobody gave
+/// leave to read are named and not opened.
+pub(super) fn walk(folder: &Path, sight: Arc<Sight>, closed: &Closed) -> WalkBuilder {
+    let closed = closed.clone();
     let mut builder = WalkBuilder::new(folder);
     builder
         .hidden(false)
@@ -26,24 +30,56 @@ pub(super) fn walk(folder: &Path) -> WalkBuilder {
         .git_global(false)
         .follow_links(false)
         .sort_by_file_name(std::cmp::Ord::cmp)
-        .filter_entry(|entry| entry.depth() == 0 || entry.file_name() != ".git");
+        .filter_entry(move |entry| {
+            if entry.depth() == 0 {
+                return true;
+            }
+            if entry.file_name() == ".git" || closed.holds(entry.path()) {
+                return false;
+            }
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            if is_folder && !sight.may_read(entry.path()) {
+                closed.add(entry.path());
+            }
+            true
+        });
     builder
 }
 
-/// A folder that may be read.
-pub(super) fn folder(authority: &Authority, path: Option<&str>) -> Result<Found, Refusal> {
-    let found = authority.reading(path.unwrap_or("."))?;
+/// The folders of a walk that were not opened.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Closed(Arc<Mutex<HashSet<PathBuf>>>);
+
+impl Closed {
+    fn add(&self, folder: &Path) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned());
+    }
+
+    fn holds(&self, path: &Path) -> bool {
+        let closed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        path.parent().is_some_and(|folder| closed.contains(folder))
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+}
+
+/// Looks that there is something to go through.
+pub(super) fn check_there(found: &Found) -> Result<(), Refusal> {
     std::fs::metadata(&found.real).map_err(|error| failed("list", &found.shown, &error))?;
-    Ok(found)
+    Ok(())
 }
 
 /// Lists a folder to the depth that was asked for.
 pub(crate) fn list(
-    authority: &Authority,
+    sight: Arc<Sight>,
+    found: &Found,
     arguments: &ListArguments,
     cancel: &CancellationToken,
 ) -> Result<Output, Refusal> {
-    let found = folder(authority, arguments.path.as_deref())?;
+    check_there(found)?;
     if !found.real.is_dir() {
         return Err(Refusal::new(
             RefusalKind::InvalidArgument,
@@ -54,7 +90,8 @@ pub(crate) fn list(
     let depth = usize::try_from(arguments.depth.unwrap_or(USUAL_DEPTH)).unwrap_or(usize::MAX);
     let mut lines = Vec::new();
     let (mut strange, mut unread, mut more) = (0, 0, false);
-    for entry in walk(&found.real).max_depth(Some(depth)).build() {
+    let closed = Closed::default();
+    for entry in walk(&found.real, sight, &closed).max_depth(Some(depth)).build() {
         if cancel.is_cancelled() {
             break;
         }
@@ -94,6 +131,9 @@ pub(crate) fn list(
     if unread > 0 {
         notes.push(format!("{unread} folders could not be read"));
     }
+    if closed.count() > 0 {
+        notes.push(format!("{} folders need leave of their own to be read", closed.count()));
+    }
     if lines.is_empty() {
         notes.push(format!("nothing to show in {}", found.shown));
     }
@@ -105,15 +145,22 @@ pub(crate) fn list(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::ffi::OsStr;
     use std::fs;
     use std::os::unix::ffi::OsStrExt as _;
     use std::os::unix::fs::symlink;
 
     use stead_core::layout::Access;
+    use stead_core::permission::{Mode, Terms};
 
     use super::*;
+    use crate::tools::authority::Authority;
+
+    /// Terms without a rule.
+    pub(crate) fn everything() -> Terms {
+        Terms { mode: Mode::FullAuto, plan_ceiling: false, grants: vec![], rules: vec![] }
+    }
 
     #[test]
     fn a_listing_is_sorted_bounded_and_never_breaks_on_a_name() {
@@ -132,7 +179,10 @@ mod tests {
         let authority = Authority::new(folder.path(), root, None);
         let call = |path: Option<&str>, depth| {
             let arguments = ListArguments { path: path.map(Into::into), depth };
-            list(&authority, &arguments, &CancellationToken::new())
+            let found = authority.reading(path.unwrap_or("."))?;
+            let terms = everything();
+            let sight = Arc::new(Sight { authority: Arc::new(authority.clone()), terms });
+            list(sight, &found, &arguments, &CancellationToken::new())
         };
         assert_eq!(
             call(None, None).unwrap().text,
@@ -151,7 +201,6 @@ mod tests {
         );
         assert_eq!(call(Some("src"), Some(1)).unwrap().text, "deep/\nz.rs");
         assert!(call(Some("b"), None).unwrap_err().line.contains("not a folder"));
-        assert!(call(Some("out"), None).is_err());
         assert!(call(Some("none"), None).is_err());
         for number in 0..2100 {
             fs::write(at(&format!("src/deep/{number}")), "").unwrap();

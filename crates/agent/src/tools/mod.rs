@@ -19,5 +19,6 @@ mod write;
 pub use arguments::{EditArguments, ListArguments, ReadArguments, SearchArguments, WriteArguments};
 pub(crate) use authority::display;
 pub use catalogue::{BashCall, ExecCall, Tool, ToolCallParsed, catalogue};
+pub(crate) use output::head;
 pub(crate) use run::{Stopped, Tools, ask};
 pub use shells::{LONGEST_LIMIT, USUAL_LIMIT, YIELD_AFTER};

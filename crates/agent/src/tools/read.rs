@@ -7,7 +7,7 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::ReadArguments;
-use super::authority::{Authority, failed};
+use super::authority::{Found, failed};
 use super::output::{Output, head};
 
 /// Lines that are shown when no limit is given.
@@ -20,11 +20,10 @@ const PROBE: u64 = 8000;
 /// Shows the lines with their endings as they are. Bytes that are not UTF-8 are shown as U+FFFD
 /// and said to be; a file with a NUL near its beginning is refused with its size.
 pub(crate) fn read(
-    authority: &Authority,
+    found: &Found,
     arguments: &ReadArguments,
     cancel: &CancellationToken,
 ) -> Result<Output, Refusal> {
-    let found = authority.reading(&arguments.path)?;
     let mut file = found.open()?;
     let failed = |error: io::Error| failed("read", &found.shown, &error);
     let size = file.metadata().map_err(failed)?.len();
@@ -133,6 +132,7 @@ mod tests {
     use stead_core::layout::Access;
 
     use super::*;
+    use crate::tools::authority::Authority;
 
     fn shown(content: &[u8], offset: Option<u64>, limit: Option<u64>) -> Result<Output, Refusal> {
         let folder = tempfile::tempdir().unwrap();
@@ -140,7 +140,7 @@ mod tests {
         let root = std::iter::once((folder.path(), Access::Read));
         let authority = Authority::new(folder.path(), root, None);
         let arguments = ReadArguments { path: "f".into(), offset, limit };
-        read(&authority, &arguments, &CancellationToken::new())
+        read(&authority.reading("f")?, &arguments, &CancellationToken::new())
     }
 
     #[test]

@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use stead_core::id::CallId;
-use stead_core::permission::{Answer, Deed};
+use stead_core::permission::{Answer, Deed, Terms, Verdict, Zone};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_model::{ToolCall, ToolResult};
 
-use super::authority::Authority;
+use super::authority::{Authority, Found, Sight, name};
 use super::catalogue::{Tool, ToolCallParsed};
 use super::output::{Output, refused};
 use super::shells::Shells;
@@ -71,24 +71,29 @@ impl Tools {
         // what may take long looks at the token.
         let output = match call {
             ToolCallParsed::Read(call) => {
-                blocking(move || read::read(&authority, &call, &cancel)).await?
+                let found = self.leave_to_read("read", Some(&call.path)).await?;
+                blocking(move || read::read(&found, &call, &cancel)).await?
             }
             ToolCallParsed::List(call) => {
-                blocking(move || list::list(&authority, &call, &cancel)).await?
+                let found = self.leave_to_read("list", call.path.as_deref()).await?;
+                let sight = self.sight().await?;
+                blocking(move || list::list(sight, &found, &call, &cancel)).await?
             }
             ToolCallParsed::Search(call) => {
-                blocking(move || search::search(&authority, &call, &cancel)).await?
+                let found = self.leave_to_read("search", call.path.as_deref()).await?;
+                let sight = self.sight().await?;
+                blocking(move || search::search(&sight, &found, &call, &cancel)).await?
             }
             ToolCallParsed::Write(call) => {
                 let (judging, judged) = (authority.clone(), call.clone());
-                let found = blocking(move || write::judge(&judging, &judged)).await?;
-                self.permit_edit(&found.real, &format!("write {}", found.shown)).await?;
+                let judge = move || write::judge(&judging, &judged).map(drop);
+                let found = self.leave_to_write("write", &call.path, judge).await?;
                 blocking(move || write::write(&authority, &found, &call)).await?
             }
             ToolCallParsed::Edit(call) => {
                 let (judging, judged) = (authority.clone(), call.clone());
-                let found = blocking(move || edit::judge(&judging, &judged)).await?;
-                self.permit_edit(&found.real, &format!("edit {}", found.shown)).await?;
+                let judge = move || edit::judge(&judging, &judged).map(drop);
+                let found = self.leave_to_write("edit", &call.path, judge).await?;
                 blocking(move || edit::edit(&authority, &found, &call)).await?
             }
             ToolCallParsed::Bash(call) => self.bash(call).await?,
@@ -100,17 +105,66 @@ impl Tools {
         Ok(output)
     }
 
-    async fn permit_edit(&self, real: &std::path::Path, subject: &str) -> Result<(), Stopped> {
-        let deed = Deed::Edit(super::authority::display(real));
-        self.permit(deed, subject.to_owned()).await
+    /// Finds a path, none: the agent's directory, and asks for leave to read what is there.
+    async fn leave_to_read(&self, act: &str, path: Option<&str>) -> Result<Found, Stopped> {
+        let (authority, path) = (self.authority.clone(), path.unwrap_or(".").to_owned());
+        let found = blocking(move || authority.reading(&path)).await?;
+        self.permit_file(Deed::Read(name(&found.real)), act, &found).await?;
+        Ok(found)
     }
 
-    /// Asks for leave and waits until it is settled; the session answers at once where the mode
-    /// allows it.
+    /// Finds a path and asks for leave to write what is there. `judge` looks whether the call can
+    /// be done at all, so that nobody is asked in vain: first where the agent may read the file,
+    /// else only as part of the deed, for its refusals tell what is in it.
+    async fn leave_to_write(
+        &self,
+        act: &str,
+        path: &str,
+        judge: impl FnOnce() -> Result<(), Refusal> + Send + 'static,
+    ) -> Result<Found, Stopped> {
+        let (authority, path) = (self.authority.clone(), path.to_owned());
+        let found = blocking(move || authority.writing(&path)).await?;
+        let read = Deed::Read(name(&found.real));
+        if self.terms().await?.authority().judge(&read, &[found.zone]) == Verdict::Allow {
+            blocking(judge).await?;
+        }
+        self.permit_file(Deed::Edit(name(&found.real)), act, &found).await?;
+        Ok(found)
+    }
+
+    /// What deeds are judged by now.
+    async fn terms(&self) -> Result<Terms, Stopped> {
+        ask(&self.turn, |answer| Ask::Terms { answer }).await
+    }
+
+    async fn sight(&self) -> Result<Arc<Sight>, Stopped> {
+        let terms = self.terms().await?;
+        Ok(Arc::new(Sight { authority: self.authority.clone(), terms }))
+    }
+
+    async fn permit_file(&self, deed: Deed, act: &str, found: &Found) -> Result<(), Stopped> {
+        let settled = self.settle(deed, vec![found.zone], found.subject(act)).await;
+        settled.map_err(|stopped| match (stopped, found.hint(&self.authority)) {
+            (Stopped::Refused(refusal), Some(hint)) if refusal.kind == RefusalKind::Denied => {
+                let hints = refusal.hint.iter().chain([&hint]).map(String::as_str);
+                let hints = hints.collect::<Vec<_>>().join("; ");
+                refusal.hint(hints).into()
+            }
+            (stopped, _) => stopped,
+        })
+    }
+
+    /// Asks for leave to do what touches no file that is named.
     pub(super) async fn permit(&self, deed: Deed, subject: String) -> Result<(), Stopped> {
+        self.settle(deed, Vec::new(), subject).await
+    }
+
+    /// Asks for leave and waits until it is settled; the session answers at once where nobody need
+    /// be asked.
+    async fn settle(&self, deed: Deed, zones: Vec<Zone>, subject: String) -> Result<(), Stopped> {
         let denied = |line: String| Refusal::new(RefusalKind::Denied, line);
         let line = subject.clone();
-        let asked = |answer| Ask::Permission { deed, subject: line, answer };
+        let asked = |answer| Ask::Permission { deed, zones, subject: line, answer };
         let refusal = match ask(&self.turn, asked).await? {
             Answer::Once | Answer::Session => return Ok(()),
             Answer::Denied => denied(format!("the person denied it: {subject}; nothing was done"))

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use globset::{Glob, GlobMatcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
@@ -11,8 +12,8 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use tokio_util::sync::CancellationToken;
 
 use super::arguments::SearchArguments;
-use super::authority::{Authority, Found};
-use super::list::{folder, walk};
+use super::authority::{Found, Sight};
+use super::list::{Closed, check_there, walk};
 use super::output::{Output, head};
 
 const USUAL_MATCHES: u64 = 200;
@@ -25,21 +26,23 @@ const LARGEST_LINE: usize = 16 * 1024 * 1024;
 
 /// Searches a file or a folder.
 pub(crate) fn search(
-    authority: &Authority,
+    sight: &Arc<Sight>,
+    found: &Found,
     arguments: &SearchArguments,
     cancel: &CancellationToken,
 ) -> Result<Output, Refusal> {
     let matcher = matcher(arguments)?;
     let glob = arguments.glob.as_deref().map(glob).transpose()?;
-    let found = folder(authority, arguments.path.as_deref())?;
+    check_there(found)?;
     let mut searcher = SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
         .heap_limit(Some(LARGEST_LINE))
         .build();
     let limit = usize::try_from(arguments.limit.unwrap_or(USUAL_MATCHES)).unwrap_or(usize::MAX);
     let mut matches = Matches { limit, lines: Vec::new(), bytes: 0, full: false, cancel };
-    let (mut files, mut unread) = (0_u64, 0_u64);
-    for entry in walk(&found.real).build() {
+    let (mut files, mut unread, mut closed_files) = (0_u64, 0_u64, 0_usize);
+    let closed = Closed::default();
+    for entry in walk(&found.real, sight.clone(), &closed).build() {
         if cancel.is_cancelled() || matches.full {
             break;
         }
@@ -56,8 +59,12 @@ pub(crate) fn search(
         if glob.as_ref().is_some_and(|glob| !matching(glob, named)) {
             continue;
         }
+        if entry.depth() > 0 && !sight.may_read(entry.path()) {
+            closed_files += 1;
+            continue;
+        }
         files += 1;
-        if one(authority, &mut searcher, &matcher, entry.path(), &mut matches).is_err() {
+        if one(sight, &mut searcher, &matcher, entry.path(), &mut matches).is_err() {
             unread += 1;
         }
     }
@@ -73,6 +80,10 @@ pub(crate) fn search(
     if unread > 0 {
         notes.push(format!("{unread} files or folders could not be read"));
     }
+    let closed = closed_files + closed.count();
+    if closed > 0 {
+        notes.push(format!("{closed} files or folders need leave of their own to be read"));
+    }
     if !notes.is_empty() {
         lines.push(format!("[stead: {}]", notes.join("; ")));
     }
@@ -82,13 +93,13 @@ pub(crate) fn search(
 }
 
 fn one(
-    authority: &Authority,
+    sight: &Sight,
     searcher: &mut Searcher,
     matcher: &RegexMatcher,
     path: &Path,
     matches: &mut Matches<'_>,
 ) -> Result<(), Refusal> {
-    let found = Found { real: path.to_owned(), shown: authority.show(path) };
+    let found = sight.found(path);
     let file = found.open()?;
     let sink = Lines { matches, shown: &found.shown };
     searcher
@@ -176,6 +187,7 @@ mod tests {
     use stead_core::layout::Access;
 
     use super::*;
+    use crate::tools::authority::Authority;
 
     #[test]
     fn matches_are_found_bounded_and_never_outside() {
@@ -207,7 +219,10 @@ mod tests {
                 limit: None,
             };
             change(&mut arguments);
-            search(&authority, &arguments, &CancellationToken::new())
+            let found = authority.reading(arguments.path.as_deref().unwrap_or("."))?;
+            let terms = crate::tools::list::tests::everything();
+            let sight = Arc::new(Sight { authority: Arc::new(authority.clone()), terms });
+            search(&sight, &found, &arguments, &CancellationToken::new())
         };
         assert_eq!(call(&|_| {}).unwrap().text, "a.rs:2:needle two");
         let both = call(&|a| a.ignore_case = Some(true)).unwrap().text;
@@ -223,7 +238,11 @@ mod tests {
         assert!(refusal.line.contains("`pattern`"), "{refusal}");
         assert!(call(&|a| a.pattern = "a\nb".into()).is_err());
         assert!(call(&|a| a.glob = Some("[".into())).unwrap_err().line.contains("`glob`"));
-        assert!(call(&|a| a.path = Some("up".into())).is_err());
+        let up = call(&|a| a.path = Some("up".into())).unwrap().text;
+        assert!(
+            !up.contains("needle outside") && up.contains("1 files or folders need leave"),
+            "{up}"
+        );
         let none = call(&|a| {
             a.pattern = "ne(".into();
             a.literal = Some(true);

@@ -4,6 +4,7 @@ use std::fs;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::json;
+use stead_core::permission::Zone;
 use stead_core::refusal::{Refusal, RefusalKind};
 
 use super::arguments::WriteArguments;
@@ -45,6 +46,11 @@ pub(crate) fn write(
     same(judged, &found)?;
     let new = !found.real.exists();
     if new && let Some(folder) = found.real.parent() {
+        // Leave for one file is none for the folders above it.
+        if found.zone == Zone::Outside && !folder.is_dir() {
+            let line = format!("the folder of {} is not there; nothing was written", found.shown);
+            return Err(Refusal::new(RefusalKind::NotFound, line));
+        }
         fs::create_dir_all(folder)
             .map_err(|error| failed("make the folder of", &found.shown, &error))?;
     }
@@ -99,6 +105,9 @@ mod tests {
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
         assert!(call("a", "").unwrap_err().line.contains("is a folder"));
         assert!(call("a/b/c.sh/d", "").is_err());
-        assert!(call("../out", "").is_err());
+        let beside = tempfile::tempdir().unwrap();
+        let outside = |name: &str| beside.path().join(name).display().to_string();
+        call(&outside("f"), "x").unwrap();
+        assert!(call(&outside("new/f"), "x").unwrap_err().line.contains("is not there"));
     }
 }

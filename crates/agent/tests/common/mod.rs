@@ -18,7 +18,7 @@ use stead_core::event::{MailKind, Sender};
 use stead_core::id::{CallId, RootId, SessionId, SlotName, TurnId};
 use stead_core::layout::{AbsoluteDir, Access, Root, RootIdentity};
 use stead_core::path::AgentPath;
-use stead_core::permission::Answer;
+use stead_core::permission::{Answer, Deed, Mode, Terms, Zone};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::shell::{ShellFate, ShellId};
 use stead_files::Lock;
@@ -34,6 +34,7 @@ pub(crate) struct State {
     /// Delivered one a boundary.
     pub(crate) mail: VecDeque<Entry>,
     pub(crate) answer: Answer,
+    pub(crate) terms: Terms,
     /// Every ask in one word or two, in order.
     pub(crate) asked: Vec<String>,
     /// Where the conversation is cut, and the summary.
@@ -69,6 +70,12 @@ impl World {
             entries: vec![heard("do it")],
             mail: VecDeque::new(),
             answer: Answer::Once,
+            terms: Terms {
+                mode: Mode::FullAuto,
+                plan_ceiling: false,
+                grants: Vec::new(),
+                rules: Vec::new(),
+            },
             asked: Vec::new(),
             cut: None,
             standing: String::new(),
@@ -135,6 +142,7 @@ impl World {
                 directory: AbsoluteDir::new(directory).unwrap(),
                 roots: vec![root],
                 originals: Vec::new(),
+                instructions: Vec::new(),
             },
             logs: self.folder.path().canonicalize().unwrap().join("logs"),
             spawners: self.spawners.clone(),
@@ -322,10 +330,15 @@ impl State {
                 }
                 let _ = answer.send(Ok(()));
             }
-            Ask::Permission { deed, subject, answer } => {
+            // Reading inside the roots asks nobody.
+            Ask::Permission { deed: Deed::Read(_), zones, answer, .. } if zones == [Zone::Root] => {
+                let _ = answer.send(Ok(Answer::Once));
+            }
+            Ask::Permission { deed, subject, answer, .. } => {
                 self.asked.push(format!("permission {deed:?} {subject}"));
                 let _ = answer.send(Ok(self.answer));
             }
+            Ask::Terms { answer } => drop(answer.send(Ok(self.terms.clone()))),
             Ask::Tool { tool: SessionTool::Wait { .. }, answer, .. } => {
                 self.asked.push("wait".to_owned());
                 // Nobody ever writes: only a cancel ends it.

@@ -68,7 +68,7 @@ fn agents_61_a_rule_that_denies_beats_mode_rules_and_grants() {
 }
 
 #[test]
-fn under_the_plan_ceiling_an_edit_is_planned_whole_or_not_at_all() {
+fn agents_62_under_the_plan_ceiling_an_edit_is_planned_whole_or_not_at_all() {
     let allow = [rule(Effect::Allow, "command:"), rule(Effect::Allow, "edit:**")];
     let both = Deed::Edits(vec!["/plans/a.md".to_owned(), "/w/a.rs".to_owned()]);
     let grants = [both.clone(), command("make"), edit("/w/a.rs")];
@@ -126,7 +126,7 @@ fn the_innermost_bucket_that_says_something_decides() {
 }
 
 #[test]
-fn a_place_outside_needs_an_exact_grant_in_every_mode() {
+fn agents_56_a_place_outside_needs_an_exact_grant_in_every_mode() {
     let allow = [rule(Effect::Allow, "edit:**"), rule(Effect::Allow, "command:")];
     let there = edit("/wt/a.rs");
     let read = Deed::Read("/wt/a.rs".to_owned());
@@ -156,6 +156,7 @@ fn protected_paths_need_an_exact_grant_in_every_mode() {
     let mine = [rule(Effect::Inaccessible, "read:secrets"), rule(Effect::Allow, "edit:**")];
     let deeds = [
         (edit("/w/.git/config"), Verdict::Ask),
+        (edit("/w/.GIT/config"), Verdict::Ask),
         (Deed::Read("/w/.git/config".to_owned()), Verdict::Allow),
         (Deed::Read("/w/.ssh/id".to_owned()), Verdict::Ask),
         (Deed::Read("/w/secrets/a".to_owned()), Verdict::Ask),

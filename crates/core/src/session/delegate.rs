@@ -65,6 +65,7 @@ pub(super) fn propose(
         .checked_add(1)
         .ok_or_else(|| Refusal::new(RefusalKind::InvalidArgument, "no task number is left"))?;
     let task = TaskId(number);
+    let frozen = inherited(parent, frozen, roots.is_empty());
     // Until admission says where the copy of the primary is.
     let directory =
         roots.first().map_or_else(|| parent.directory.clone(), |root| root.directory.clone());
@@ -80,7 +81,7 @@ pub(super) fn propose(
             message: Some(message),
             call: Some(call),
             task: Some(task),
-            frozen: inherited(parent, frozen),
+            frozen,
         }),
     ];
     let answer = Outcomes::Reserved { path, agent, again: false, task: Some(task) };

@@ -16,6 +16,9 @@ pub(super) fn set(state: &State, bucket: Bucket, rules: Vec<Rule>) -> Result<Dec
     if rules.len() > MOST_RULES {
         return invalid(format!("at most {MOST_RULES} rules are taken"));
     }
+    if let Some(bad) = rules.iter().find_map(|rule| rule.check().err()) {
+        return invalid(bad.to_string());
+    }
     let known = state.world.rules.get(&bucket).map(Vec::as_slice).unwrap_or_default();
     if known == rules {
         return Ok(done(Vec::new()));

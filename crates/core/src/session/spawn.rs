@@ -231,11 +231,11 @@ pub(super) fn reserve(
         path: path.clone(),
         role: role.or_else(|| parent.role.clone()),
         driver,
+        frozen: inherited(parent, frozen, directory.is_none()),
         directory: directory.unwrap_or_else(|| parent.directory.clone()),
         message: Some(message),
         call,
         task: parent.task,
-        frozen: inherited(parent, frozen),
     };
     Ok(Decision {
         events: vec![control(reserved)],
@@ -245,8 +245,15 @@ pub(super) fn reserve(
 
 /// An agent without a profile of its own has its parent's, for good (A6); and one that is in its
 /// parent's directory is in its parent's worktree.
-pub(super) fn inherited(parent: &Agent, mut frozen: Box<Frozen>) -> Box<Frozen> {
+pub(super) fn inherited(
+    parent: &Agent,
+    mut frozen: Box<Frozen>,
+    in_its_directory: bool,
+) -> Box<Frozen> {
     frozen.profile = frozen.profile.or(parent.frozen.profile);
+    if in_its_directory {
+        frozen.worktree.clone_from(&parent.frozen.worktree);
+    }
     frozen
 }
 

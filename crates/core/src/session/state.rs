@@ -113,16 +113,20 @@ impl State {
     /// What the rules say now of a deed of this agent; `zones` are where its files lie, in their
     /// order.
     pub fn judge(&self, agent: &Agent, deed: &Deed, zones: &[Zone]) -> Verdict {
+        self.authority(agent).judge(deed, zones)
+    }
+
+    /// What deeds of this agent are judged by.
+    pub fn authority(&self, agent: &Agent) -> Authority<'_> {
         let delegated = self.line_of(&agent.path).map(|a| (Bucket::Delegated, &*a.frozen.rules));
         let set = self.world.rules.iter().map(|(bucket, rules)| (*bucket, &**rules));
         let rules: Vec<(Bucket, &[Rule])> = delegated.chain(set).collect();
-        let authority = Authority {
+        Authority {
             mode: self.world.mode.unwrap_or(Mode::Ask),
             plan_ceiling: self.world.plan_ceiling,
             grants: &self.world.grants,
             rules,
-        };
-        authority.judge(deed, zones)
+        }
     }
 
     /// The agent at `path` and those above it, itself first.

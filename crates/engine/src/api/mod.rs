@@ -4,12 +4,14 @@
 
 mod copies;
 mod garbage;
+mod permissions;
 mod requests;
 mod status;
 mod views;
 
 pub use copies::*;
 pub use garbage::*;
+pub use permissions::*;
 pub use requests::*;
 pub use status::{Failure, http_status};
 pub use views::*;

@@ -32,6 +32,8 @@ pub(crate) struct Engine {
     pub(crate) settings: Settings,
     pub(crate) build: String,
     pub(crate) stop: tokio::sync::watch::Sender<bool>,
+    /// Held while the rules of a session are changed.
+    pub(crate) ruling: Mutex<()>,
     sessions: Mutex<BTreeMap<SessionId, Handle>>,
     used: std::sync::Mutex<Instant>,
 }
@@ -44,6 +46,7 @@ impl Engine {
             settings,
             build,
             stop,
+            ruling: Mutex::default(),
             sessions: Mutex::new(BTreeMap::new()),
             used: std::sync::Mutex::new(Instant::now()),
         });

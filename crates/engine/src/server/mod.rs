@@ -1,6 +1,7 @@
 //! HTTP over Unix sockets: routes, and nothing decided.
 
 mod copies;
+mod permissions;
 mod sessions;
 mod steering;
 
@@ -49,7 +50,12 @@ pub(crate) async fn serve(engine: Arc<Engine>, listener: UnixListener, behind: B
         .route("/v1/sessions/{session}/result", get(sessions::result))
         .route("/v1/sessions/{session}/messages", post(steering::send))
         .route("/v1/sessions/{session}/interrupts", post(steering::interrupt))
-        .route("/v1/sessions/{session}/permissions", post(steering::permit))
+        .route(
+            "/v1/sessions/{session}/permissions",
+            get(permissions::list).post(permissions::permit),
+        )
+        .route("/v1/sessions/{session}/rules", post(permissions::rule))
+        .route("/v1/sessions/{session}/revocations", post(permissions::revoke))
         .route("/v1/sessions/{session}/mode", post(steering::mode))
         .fallback(unknown)
         .layer(axum::extract::DefaultBodyLimit::max(LARGEST_REQUEST))

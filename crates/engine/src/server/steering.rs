@@ -9,8 +9,7 @@ use stead_core::session::Command;
 
 use super::Answer;
 use crate::api::{
-    InterruptParams, InterruptResponse, ModeParams, ModeResponse, PermitParams, PermitResponse,
-    SendParams, SendResponse,
+    InterruptParams, InterruptResponse, ModeParams, ModeResponse, SendParams, SendResponse,
 };
 use crate::caller::Caller;
 use crate::engine::Engine;
@@ -36,18 +35,6 @@ pub(super) async fn interrupt(
     let handle = engine.session(&session).await?;
     let response = handle.ask(|answer| Message::Interrupt { caller, target, answer }).await??;
     Ok(Json(response))
-}
-
-pub(super) async fn permit(
-    State(engine): State<Arc<Engine>>,
-    Extension(caller): Extension<Caller>,
-    Path(session): Path<SessionId>,
-    Json(PermitParams { id, answer }): Json<PermitParams>,
-) -> Answer<PermitResponse> {
-    caller.require_person("answer a permission request")?;
-    let handle = engine.session(&session).await?;
-    handle.run(Command::Permit { id, answer }, Vec::new(), None, None).await?;
-    Ok(Json(PermitResponse { id }))
 }
 
 pub(super) async fn mode(

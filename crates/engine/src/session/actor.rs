@@ -12,6 +12,7 @@ use stead_core::id::{PermissionId, SessionId, Timestamp, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
+use stead_core::rule::Rule;
 use stead_core::session::{Command, State};
 use stead_files::Lock;
 use stead_git::Git;
@@ -59,6 +60,8 @@ pub(crate) struct Shared {
     pub(crate) keeper: (PathBuf, Vec<OsString>),
     /// The engine's own environment, in which Git is found and called.
     pub(crate) environment: BTreeMap<OsString, OsString>,
+    /// `[permissions]` of the settings.
+    pub(crate) rules: Vec<Rule>,
     pub(crate) registry: Registry,
     pub(crate) drivers: Drivers,
     pub(crate) doors: Doors,

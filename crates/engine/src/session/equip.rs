@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use stead_agent::{Driver, Execution, Port, Situation, Turn, TurnEnd};
+use stead_agent::{Driver, Execution, InstructionFile, Port, Situation, Turn, TurnEnd};
 use stead_core::env::XDG_STATE_HOME;
-use stead_core::event::{DriverSpec, Outcome};
+use stead_core::event::{DriverSpec, Outcome, Worktree};
 use stead_core::id::{SessionId, TaskId, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::roster::Agent;
-use stead_place::{Identity, Place};
+use stead_git::GitEntry;
+use stead_place::{Identity, Place, top_of};
 use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, Shared};
+use super::tools::{still, still_own};
 use crate::copies::unusable;
 use crate::door::Door;
 
@@ -26,6 +28,7 @@ impl Actor {
             directory: agent.directory.clone(),
             roots: self.routes(agent),
             originals: self.originals(agent),
+            instructions: Vec::new(),
         }
     }
 }
@@ -40,6 +43,8 @@ pub(super) struct TurnFacts {
     pub(super) situation: Situation,
     /// The task whose copies the roots are.
     pub(super) copies: Option<TaskId>,
+    /// The worktree that its directory is in, when that is in none of the session's roots.
+    pub(super) worktree: Option<Worktree>,
     pub(super) environment: BTreeMap<OsString, OsString>,
     pub(super) port: Port,
     pub(super) cancel: CancellationToken,
@@ -63,24 +68,31 @@ impl TurnFacts {
 
     /// Looks at the directory once more, never falling back to another, and opens the agent's
     /// door.
-    async fn equip(self) -> Result<(Arc<dyn Driver>, Turn, Door), Refusal> {
+    async fn equip(mut self) -> Result<(Arc<dyn Driver>, Turn, Door), Refusal> {
         let failed = |e: String| Refusal::new(RefusalKind::Failed, e);
         let shared = self.shared.clone();
-        let (directory, agent) = (self.situation.directory.clone(), self.agent.clone());
+        let (situation, agent) = (self.situation.clone(), self.agent.clone());
         let (session, copies) = (self.session.clone(), self.copies);
+        let worktree = self.worktree.clone();
         let spec = self.driver.clone();
-        let (place, driver) = tokio::task::spawn_blocking(move || {
-            let place = Place::adopt(&shared.home.host(), &directory, &agent)
+        let (place, driver, instructions) = tokio::task::spawn_blocking(move || {
+            let place = Place::adopt(&shared.home.host(), &situation.directory, &agent)
                 .map_err(|e| failed(e.to_string()))?;
-            if let Some(task) = copies {
-                stead_copies::Layout::load(&shared.copies, &session, task)
-                    .map_err(|error| unusable(&error))?;
+            if let Some(task) = copies
+                && let Some(layout) = stead_copies::Layout::load(&shared.copies, &session, task)
+                    .map_err(|error| unusable(&error))?
+            {
+                still_own(&shared.git()?, &layout, &situation.roots)?;
+            }
+            if let Some(worktree) = worktree {
+                still(&shared.git()?, &worktree, &situation.directory)?;
             }
             let driver = shared.drivers.driver(shared.store.reader(), &spec)?;
-            Ok::<_, Refusal>((place, driver))
+            Ok::<_, Refusal>((place, driver, instruction_files(&situation)))
         })
         .await
         .map_err(|e| failed(e.to_string()))??;
+        self.situation.instructions = instructions;
         let socket = place.socket(self.shared.home.runtime());
         let door = self
             .shared
@@ -121,5 +133,73 @@ impl TurnFacts {
             cancel: self.cancel,
         };
         Ok((driver, turn, door))
+    }
+}
+
+/// The instruction files from the top of the checkout that an agent works in: its copy, else the
+/// worktree, else the root that its directory is in.
+fn instruction_files(situation: &Situation) -> Vec<InstructionFile> {
+    let directory = &situation.directory;
+    let mut roots = situation.roots.iter().map(|root| &root.directory);
+    let root = roots.find(|root| directory.is_within(root)).cloned();
+    let worktree = || {
+        let top = top_of(directory.as_path()).ok()?;
+        GitEntry::of(top.as_path()).ok()?.map(|_| top)
+    };
+    let top = match root {
+        Some(copy) if !situation.originals.is_empty() => copy,
+        root => worktree().or(root).unwrap_or_else(|| directory.clone()),
+    };
+    stead_agent::instruction_files(top.as_path(), directory.as_path())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use stead_core::id::{RootId, SlotName};
+    use stead_core::layout::{AbsoluteDir, Access, Root, RootIdentity};
+
+    use super::*;
+
+    fn situation(base: &Path, directory: &str, root: &str, original: Option<&str>) -> Situation {
+        let at = |name: &str| AbsoluteDir::new(base.join(name)).unwrap();
+        Situation {
+            path: AgentPath::root(),
+            directory: at(directory),
+            roots: vec![Root {
+                id: RootId::parse("r1").unwrap(),
+                slot: SlotName::parse("app").unwrap(),
+                directory: at(root),
+                access: Access::Write,
+                identity: RootIdentity { inode: 1, birth: None },
+            }],
+            originals: original.map(at).into_iter().collect(),
+            instructions: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn agents_57_instructions_are_those_of_the_checkout_that_the_directory_is_in() {
+        let folder = tempfile::tempdir().unwrap();
+        let base = folder.path().canonicalize().unwrap();
+        for at in ["main/.git", "main/sub", "plain/a", "wt/deep", "main/nested/.git"] {
+            fs::create_dir_all(base.join(at)).unwrap();
+        }
+        fs::write(base.join("wt/.git"), "gitdir: ../main/.git/worktrees/wt").unwrap();
+        for at in ["", "main", "main/sub", "main/nested", "plain", "plain/a", "wt", "wt/deep"] {
+            fs::write(base.join(at).join("AGENTS.md"), at).unwrap();
+        }
+        let told = |directory: &str, root: &str, original: Option<&str>| -> Vec<String> {
+            let situation = situation(&base, directory, root, original);
+            instruction_files(&situation).into_iter().map(|file| file.text).collect()
+        };
+        assert_eq!(told("wt/deep", "main", None), ["wt", "wt/deep"]);
+        assert_eq!(told("main/sub", "main", None), ["main", "main/sub"]);
+        assert_eq!(told("main/sub", "main/sub", None), ["main", "main/sub"]);
+        assert_eq!(told("main/nested", "main", None), ["main/nested"]);
+        assert_eq!(told("plain/a", "plain", None), ["plain", "plain/a"]);
+        assert_eq!(told("main/nested", "main", Some("wt")), ["main", "main/nested"]);
     }
 }

@@ -41,6 +41,7 @@ impl Actor {
             turn,
             driver: agent.driver.clone(),
             copies: self.copies_of(agent),
+            worktree: agent.frozen.worktree.clone(),
             situation: self.situation(path, agent),
             environment: self.environment.clone(),
             port: Port::new(turn, self.ask.clone()),

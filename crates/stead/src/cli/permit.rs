@@ -1,12 +1,17 @@
-//! `stead permit`: the queue of permission requests.
+//! `stead permit`: the queue of permission requests, and what is allowed without one.
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use stead_core::id::PermissionId;
-use stead_core::permission::{Answer, Request};
-use stead_engine::api::PermitParams;
+use stead_core::id::SessionId;
+use stead_core::permission::{Answer, Grant};
+use stead_core::refusal::{Refusal, RefusalKind};
+use stead_core::rule::Rule;
+use stead_engine::Client;
+use stead_engine::api::{PermitParams, RevokeParams, RuleParams};
 
 use super::program::{Chosen, Json};
+use crate::clean;
 use crate::context::{Context, block_on};
 use crate::exit::{Done, Exit};
 use crate::output::{answer, answer_line, document, say};
@@ -21,7 +26,7 @@ pub(crate) struct PermitArguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// List the open requests, the oldest first
+    /// List the open requests, the oldest first, then the session's grants and the rules
     List {
         #[command(flatten)]
         chosen: Chosen,
@@ -49,6 +54,27 @@ enum What {
         #[command(flatten)]
         json: Json,
     },
+    /// Set a rule for the session: `deny command:git push`, `ask edit:*.lock`, `allow command:make`
+    Rule {
+        /// `deny`, `ask`, `allow`, `read-only` or `inaccessible`, and `command:WORDS`, `edit:GLOB` or
+        /// `read:GLOB`
+        #[arg(required = true, value_name = "RULE")]
+        words: Vec<String>,
+        #[command(flatten)]
+        chosen: Chosen,
+        #[command(flatten)]
+        json: Json,
+    },
+    /// Take a grant or a rule of the session back
+    Revoke {
+        /// It, as `stead permit list` shows it
+        #[arg(required = true, value_name = "WHAT")]
+        words: Vec<String>,
+        #[command(flatten)]
+        chosen: Chosen,
+        #[command(flatten)]
+        json: Json,
+    },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -58,14 +84,19 @@ enum For {
 }
 
 #[derive(Serialize)]
-struct Queue {
-    permissions: Vec<Request>,
-}
-
-#[derive(Serialize)]
 struct Answered {
     id: PermissionId,
     answer: Answer,
+}
+
+#[derive(Serialize)]
+struct Ruled {
+    rule: Rule,
+}
+
+#[derive(Serialize)]
+struct Revoked {
+    revoked: String,
 }
 
 /// Lists or answers.
@@ -82,6 +113,8 @@ pub(crate) fn permit(arguments: &PermitArguments) -> Done {
         What::Deny { id, chosen, json } => {
             settle(PermissionId(*id), Answer::Denied, chosen, json.json)
         }
+        What::Rule { words, chosen, json } => rule(&words.join(" "), chosen, json.json),
+        What::Revoke { words, chosen, json } => revoke(&words.join(" "), chosen, json.json),
     }
 }
 
@@ -90,15 +123,68 @@ fn list(chosen: &Chosen, json: bool) -> Done {
     block_on(async {
         let client = context.connect().await?;
         let session = context.session(&client, chosen.session.as_deref()).await?;
-        let permissions = client.tree(&session).await?.permissions;
+        let found = client.permissions(&session).await?;
         if json {
-            document(&Queue { permissions })?;
-        } else if permissions.is_empty() {
+            document(&found)?;
+            return Ok(Exit::DONE);
+        }
+        if found.permissions.is_empty() {
             say("nothing waits for your leave");
+        }
+        answer(render::permissions(&found))?;
+        Ok(Exit::DONE)
+    })
+}
+
+fn rule(text: &str, chosen: &Chosen, json: bool) -> Done {
+    let rule: Rule = text.parse().map_err(|error: stead_core::rule::BadPattern| {
+        Refusal::new(RefusalKind::InvalidArgument, error.to_string())
+            .hint("as in `stead permit rule deny command:git push`; `stead permit rule --help`")
+    })?;
+    let context = Context::new()?;
+    block_on(async {
+        let client = context.connect().await?;
+        let session = context.session(&client, chosen.session.as_deref()).await?;
+        client.rule(&session, &RuleParams::Add(rule.clone())).await?;
+        if json {
+            document(&Ruled { rule })?;
         } else {
-            answer(render::permissions(&permissions))?;
+            answer_line(format_args!("in force: {rule}"))?;
         }
         Ok(Exit::DONE)
+    })
+}
+
+fn revoke(text: &str, chosen: &Chosen, json: bool) -> Done {
+    let context = Context::new()?;
+    block_on(async {
+        let client = context.connect().await?;
+        let session = context.session(&client, chosen.session.as_deref()).await?;
+        if let Ok(rule) = text.parse::<Rule>() {
+            client.rule(&session, &RuleParams::Remove(rule)).await?;
+        } else {
+            let grant = granted(&client, &session, text).await?;
+            client.revoke(&session, &RevokeParams { grant }).await?;
+        }
+        if json {
+            document(&Revoked { revoked: text.to_owned() })?;
+        } else {
+            answer_line(format_args!("no longer in force: {}", clean::line(text)))?;
+        }
+        Ok(Exit::DONE)
+    })
+}
+
+/// The grant that a text means: written as a rule, or as the list shows it.
+async fn granted(client: &Client, session: &SessionId, text: &str) -> Result<Grant, Refusal> {
+    let grants = client.permissions(session).await?.grants;
+    let found = grants.into_iter().find(|grant| {
+        let whole = grant.to_string();
+        whole == text || clean::line(&whole) == text
+    });
+    found.ok_or_else(|| {
+        let line = format!("the session has neither a grant nor a rule {:?}", clean::line(text));
+        Refusal::new(RefusalKind::NotFound, line).hint("`stead permit list` names them")
     })
 }
 

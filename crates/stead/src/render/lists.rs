@@ -1,8 +1,9 @@
 //! Sessions, tasks and permission requests as text.
 
-use stead_core::permission::{Deed, Request};
+use stead_core::permission::Deed;
+use stead_core::rule::Rule;
 use stead_core::task::Task;
-use stead_engine::api::{DelegatedView, SessionView, TasksResponse};
+use stead_engine::api::{DelegatedView, PermissionsResponse, SessionView, TasksResponse};
 
 use super::{copies::slots, counted, moment, status};
 use crate::clean;
@@ -78,8 +79,32 @@ fn waits_for(task: &Task) -> String {
     format!("  waits for {}", blockers.join(", "))
 }
 
-/// The open requests, one a line, and how to answer them.
-pub(crate) fn permissions(requests: &[Request]) -> String {
+/// The open requests, one a line, and how to answer them; then what is allowed or not without one.
+pub(crate) fn permissions(found: &PermissionsResponse) -> String {
+    let mut text = requests(found);
+    let mut section = |title: &str, lines: Vec<String>| {
+        if lines.is_empty() {
+            return;
+        }
+        text.push_str(&format!("{}\n", styled(style::BOLD, title)));
+        for line in lines {
+            text.push_str(&format!("  {}\n", clean::line(&line)));
+        }
+    };
+    let rules = |rules: &[Rule]| rules.iter().map(Rule::to_string).collect();
+    section("allowed in this session", found.grants.iter().map(Deed::to_string).collect());
+    section("rules of this session", rules(&found.rules));
+    section("rules of your settings", rules(&found.settings));
+    if !(found.grants.is_empty() && found.rules.is_empty()) {
+        let hint = "`stead permit revoke WHAT` takes one of this session back";
+        text.push_str(&format!("{}\n", styled(style::DIM, hint)));
+    }
+    text
+}
+
+fn requests(found: &PermissionsResponse) -> String {
+    let requests = &found.permissions;
+    let Some(first) = requests.first() else { return String::new() };
     let mut text = String::new();
     for request in requests {
         text.push_str(&format!(
@@ -97,7 +122,7 @@ pub(crate) fn permissions(requests: &[Request]) -> String {
             }
         }
     }
-    let first = requests.first().map_or(0, |request| request.id.0);
+    let first = first.id.0;
     text.push_str(&styled(
         style::DIM,
         format_args!(

@@ -37,9 +37,11 @@ impl Actor {
             Ask::ShellEnded { shell, fate, report, answer } => {
                 work.push(shells::end(path, shell, fate, report, answer));
             }
-            Ask::Permission { deed, subject, answer } => {
-                self.ask_permission(path, turn, deed, subject, answer, work);
+            Ask::Permission { deed, zones, subject, answer } => {
+                let request = permission::Request { path, turn, deed, zones, subject };
+                self.ask_permission(request, answer, work);
             }
+            Ask::Terms { answer } => self.tell_terms(path, answer, work),
             Ask::Tool { call, tool, answer } => self.tool(path, turn, call, tool, answer, work),
         }
     }

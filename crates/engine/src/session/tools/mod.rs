@@ -12,6 +12,7 @@ use stead_agent::port::{Answering, Done};
 use stead_core::id::{CallId, TurnId};
 use stead_core::path::AgentPath;
 
+pub(super) use self::directory::{still, still_own};
 use self::list::activity_name;
 pub(super) use self::spawn::{new_agent, role_named, told_path};
 use super::actor::Actor;

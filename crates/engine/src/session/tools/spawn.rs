@@ -5,13 +5,13 @@ use std::time::Instant;
 
 use serde_json::json;
 use stead_agent::port::{Answering, Done, Spawn};
+use stead_core::event::Frozen;
 use stead_core::id::{CallId, RoleName, SessionId, TurnId};
-use stead_core::layout::AbsoluteDir;
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, Outcomes};
 
-use super::directory;
+use super::directory::{self, Chosen};
 use crate::session::actor::Actor;
 use crate::session::admission::Reserved;
 use crate::session::conversation::text_body;
@@ -44,15 +44,15 @@ impl Actor {
         let caller = self.state.branch.roster.at(&spawn.caller);
         let parent = caller.map(|agent| agent.directory.clone());
         let roots = caller.map(|agent| self.routes(agent)).unwrap_or_default();
-        let sender = self.handle.sender.clone();
+        let (shared, sender) = (self.shared.clone(), self.handle.sender.clone());
         tokio::spawn(async move {
             let judged = tokio::task::spawn_blocking(move || {
-                directory::judge(parent.as_ref(), &roots, Path::new(&chosen))
+                directory::judge(|| shared.git(), parent.as_ref(), &roots, Path::new(&chosen))
             })
             .await
             .unwrap_or_else(|e| Err(Refusal::new(RefusalKind::Failed, e.to_string())));
             match judged {
-                Ok(directory) => match spawn.work(Some(directory), answer) {
+                Ok(chosen) => match spawn.work(Some(chosen), answer) {
                     Ok(item) => drop(sender.send(Message::Do(Box::new(item), None)).await),
                     Err((answer, refusal)) => drop(answer.send(Err(refusal))),
                 },
@@ -73,7 +73,7 @@ struct Called {
 impl Called {
     fn work(
         self,
-        directory: Option<AbsoluteDir>,
+        chosen: Option<Chosen>,
         answer: Answering<Done>,
     ) -> Result<Work, (Answering<Done>, Refusal)> {
         let Spawn { task_name, message, role, working_directory: _ } = self.asked;
@@ -87,6 +87,8 @@ impl Called {
             Err(refusal) => return Err((answer, refusal)),
         };
         let (turn, since) = (self.turn, Instant::now());
+        let (directory, worktree) =
+            chosen.map_or((None, None), |chosen| (Some(chosen.directory), chosen.worktree));
         let command = Command::Reserve {
             caller: self.caller,
             agent: agent.clone(),
@@ -96,7 +98,7 @@ impl Called {
             message: reference,
             directory,
             driver: None,
-            frozen: Box::default(),
+            frozen: Box::new(Frozen { worktree, ..Frozen::default() }),
         };
         let then =
             Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {

@@ -120,7 +120,8 @@ milliseconds since 1970. What is absent is `null`.
 | `send` | `session`, `receipt`: `to`, `mail`, `state`, `result_to` |
 | `stop` | `path`, `was` |
 | `mode` | `mode`, `plan_ceiling` |
-| `permit list` · `permit allow`, `deny` | `permissions`: `id`, `path`, `turn`, `grant`, `subject` · `id`, `answer` |
+| `permit list` · `permit allow`, `deny` | `permissions`: `id`, `path`, `turn`, `grant`, `subject`; `grants`, `rules`, `settings` · `id`, `answer` |
+| `permit rule` · `permit revoke` | `rule` · `revoked` |
 | `run --detach` | `session` |
 | `places` | `places`: `id`, `place`, `presence`, `first_port`, `port_count`, `scratch`, `age_seconds`, `abandoned`, `releasing`, `held_back`, `runs` and `last_run` (`run`, `command`, `age_seconds`, `pid`, `ended`), `left` (`pid`, `name`) |
 | `release` | `released`: `id`, `place`, `interrupted`, `ended`, `complete`, `left` |
