@@ -14,7 +14,7 @@ use crate::conversation::{Conversation, last_word};
 use crate::driver::{Driver, Turn, TurnEnd};
 use crate::port::{Ask, Entry};
 use crate::prompt;
-use crate::tools::{Stopped, Tools, YIELD_AFTER, ask, catalogue};
+use crate::tools::{Stopped, Tools, YIELD_AFTER, ask, offered};
 
 /// The most replies of one turn: an agent that goes in circles ends there.
 pub const MOST_STEPS: u32 = 1000;
@@ -60,8 +60,8 @@ impl<M: Model + ?Sized> Loop<M> {
         }
         let mut conversation = Conversation::of(&entries);
         drop(entries);
-        let instructions = prompt::instructions(&turn.situation);
-        let specs: Vec<_> = catalogue().iter().map(crate::tools::Tool::spec).collect();
+        let instructions = prompt::instructions(&turn.situation, &turn.profile);
+        let specs = offered(&turn.profile);
         for step in 0..self.most_steps {
             if step > 0 {
                 boundary(turn).await?.iter().for_each(|e| conversation.hear(e));

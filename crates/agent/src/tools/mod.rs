@@ -17,6 +17,7 @@ mod write;
 
 pub use arguments::{EditArguments, ListArguments, ReadArguments, SearchArguments, WriteArguments};
 pub(crate) use authority::display;
+pub(crate) use catalogue::offered;
 pub use catalogue::{BashCall, ExecCall, Tool, ToolCallParsed, catalogue};
 pub(crate) use run::{Stopped, Tools, ask};
 pub use shells::{LONGEST_LIMIT, USUAL_LIMIT, YIELD_AFTER};

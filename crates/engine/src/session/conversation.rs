@@ -8,6 +8,8 @@ use stead_core::id::{BodyRef, Position, SessionId};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_store::{Body, Reader};
 
+use super::seed;
+
 /// Which entries of a conversation are wanted.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
@@ -19,6 +21,8 @@ pub(crate) struct Wanted {
     pub(crate) after: u64,
     /// Those at positions in these ranges.
     pub(crate) live: Vec<RangeInclusive<Position>>,
+    /// What comes before all of them: what the agent was given of its parent's conversation.
+    pub(crate) seed: Option<BodyRef>,
 }
 
 /// The entries, oldest first, with their bodies read.
@@ -27,7 +31,10 @@ pub(crate) fn entries(reader: &Reader, wanted: &Wanted) -> Result<Vec<Entry>, Re
     let log = reader
         .read_stream(&wanted.session, &stream, wanted.after.saturating_add(1), usize::MAX)
         .map_err(|e| e.refusal())?;
-    let mut entries = Vec::with_capacity(log.len());
+    let mut entries = match wanted.seed {
+        Some(seed) => seed::given(reader, seed)?,
+        None => Vec::with_capacity(log.len()),
+    };
     for envelope in log.into_iter().map(|record| record.envelope) {
         if !wanted.live.iter().any(|range| range.contains(&envelope.position)) {
             continue;
@@ -55,7 +62,7 @@ pub(crate) fn body_text(reader: &Reader, body: BodyRef) -> Result<String, Refusa
     Ok(String::from_utf8_lossy(&body_bytes(reader, body)?).into_owned())
 }
 
-fn body_bytes(reader: &Reader, body: BodyRef) -> Result<Vec<u8>, Refusal> {
+pub(super) fn body_bytes(reader: &Reader, body: BodyRef) -> Result<Vec<u8>, Refusal> {
     reader.body(&body.digest).map_err(|e| e.refusal())?.ok_or_else(|| {
         Refusal::new(RefusalKind::Unreadable, format!("the text {} is missing", body.digest))
             .hint("`stead doctor` lists what is damaged")

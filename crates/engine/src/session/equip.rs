@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stead_agent::{Driver, Execution, Port, Situation, Turn, TurnEnd};
 use stead_core::env::XDG_STATE_HOME;
 use stead_core::event::{DriverSpec, Outcome};
-use stead_core::id::{SessionId, TaskId, TurnId};
+use stead_core::id::{BodyRef, SessionId, TaskId, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::roster::Agent;
@@ -15,6 +15,7 @@ use stead_place::{Identity, Place};
 use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, Shared};
+use super::frozen;
 use crate::copies::unusable;
 use crate::door::Door;
 
@@ -26,6 +27,9 @@ impl Actor {
             directory: agent.directory.clone(),
             roots: self.routes(agent),
             originals: self.originals(agent),
+            role: agent.role.clone(),
+            children: self.children(path),
+            seeded: agent.frozen.seed.is_some(),
         }
     }
 }
@@ -37,6 +41,8 @@ pub(super) struct TurnFacts {
     pub(super) agent: SessionId,
     pub(super) turn: TurnId,
     pub(super) driver: DriverSpec,
+    /// What the agent was frozen with at its spawn.
+    pub(super) profile: Option<BodyRef>,
     pub(super) situation: Situation,
     /// The task whose copies the roots are.
     pub(super) copies: Option<TaskId>,
@@ -68,8 +74,8 @@ impl TurnFacts {
         let shared = self.shared.clone();
         let (directory, agent) = (self.situation.directory.clone(), self.agent.clone());
         let (session, copies) = (self.session.clone(), self.copies);
-        let spec = self.driver.clone();
-        let (place, driver) = tokio::task::spawn_blocking(move || {
+        let (spec, profile) = (self.driver.clone(), self.profile);
+        let (place, driver, profile) = tokio::task::spawn_blocking(move || {
             let place = Place::adopt(&shared.home.host(), &directory, &agent)
                 .map_err(|e| failed(e.to_string()))?;
             if let Some(task) = copies {
@@ -77,7 +83,8 @@ impl TurnFacts {
                     .map_err(|error| unusable(&error))?;
             }
             let driver = shared.drivers.driver(shared.store.reader(), &spec)?;
-            Ok::<_, Refusal>((place, driver))
+            let profile = frozen::profile(shared.store.reader(), profile)?;
+            Ok::<_, Refusal>((place, driver, profile))
         })
         .await
         .map_err(|e| failed(e.to_string()))??;
@@ -113,6 +120,7 @@ impl TurnFacts {
             agent: self.agent,
             id: self.turn,
             situation: self.situation,
+            profile,
             environment,
             spawners: self.shared.spawners.clone(),
             runs: self.shared.runs.clone(),

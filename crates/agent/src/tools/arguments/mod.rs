@@ -12,9 +12,9 @@ pub use self::files::{
     EditArguments, ListArguments, ReadArguments, SearchArguments, WriteArguments,
 };
 pub(super) use self::session::{
-    AccessName, AgentArguments, InterruptArguments, ListAgentsArguments, ProposeArguments,
-    SendArguments, StatusName, TaskElement, TaskWriteArguments, WaitArguments, WorkspaceRoot,
-    WorkspaceSet,
+    AccessName, AgentArguments, BudgetArguments, InterruptArguments, ListAgentsArguments,
+    ProposeArguments, SendArguments, StatusName, TaskElement, TaskWriteArguments, WaitArguments,
+    WorkspaceRoot, WorkspaceSet,
 };
 
 /// `release`, `task_list`

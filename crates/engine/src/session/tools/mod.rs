@@ -13,7 +13,7 @@ use stead_core::id::{CallId, TurnId};
 use stead_core::path::AgentPath;
 
 use self::list::activity_name;
-pub(super) use self::spawn::{new_agent, role_named, told_path};
+pub(super) use self::spawn::{new_agent, told_path};
 use super::actor::Actor;
 use super::message::Work;
 
@@ -31,7 +31,7 @@ impl Actor {
         match tool {
             SessionTool::Spawn(asked) => self.spawn(path, turn, call, asked, answer, work),
             SessionTool::Send { target, message, wake } => {
-                mail::send(path, target, &message, wake, answer, work);
+                self.send(path, target, &message, wake, answer, work);
             }
             SessionTool::Wait { timeout_ms } => self.wait(path, turn, timeout_ms, answer),
             SessionTool::Interrupt { target } => {
