@@ -8,9 +8,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use stead_core::bound::Bound;
 use stead_core::event::Outcome;
-use stead_core::id::{SessionId, TurnId};
+use stead_core::id::{RoleName, SessionId, TurnId};
 use stead_core::layout::{AbsoluteDir, Root};
 use stead_core::path::AgentPath;
+use stead_core::profile::Profile;
 use stead_core::refusal::Refusal;
 use stead_files::Lock;
 use stead_place::Host;
@@ -52,6 +53,12 @@ pub struct Situation {
     pub originals: Vec<AbsoluteDir>,
     /// The instruction files of the checkout that its directory is in, as the turn began.
     pub instructions: Vec<InstructionFile>,
+    /// Its role, if it has one.
+    pub role: Option<RoleName>,
+    /// The agents that it started itself, with their roles, in the order of their paths (A17).
+    pub children: Vec<(AgentPath, Option<RoleName>)>,
+    /// Whether its conversation begins with what it was given of its parent's.
+    pub seeded: bool,
 }
 
 /// Everything that one turn needs; nothing of it is read from the process's own surroundings.
@@ -65,6 +72,8 @@ pub struct Turn {
     pub id: TurnId,
     /// What the agent is told, and held to.
     pub situation: Situation,
+    /// What it was frozen with at its spawn.
+    pub profile: Profile,
     /// The complete environment of every process of the turn.
     pub environment: BTreeMap<OsString, OsString>,
     /// Where the logs of the turn's commands go.

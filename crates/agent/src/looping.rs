@@ -16,7 +16,7 @@ use crate::conversation::{Conversation, last_word};
 use crate::driver::{Driver, Turn, TurnEnd};
 use crate::port::{Ask, Entry};
 use crate::prompt;
-use crate::tools::{Stopped, Tools, YIELD_AFTER, ask, catalogue};
+use crate::tools::{Stopped, Tools, YIELD_AFTER, ask, offered};
 
 /// The most replies of one turn: an agent that goes in circles ends there.
 pub const MOST_STEPS: u32 = 1000;
@@ -72,8 +72,8 @@ impl<M: Model + ?Sized> Loop<M> {
         let mut conversation = Conversation::of(&entries);
         drop(entries);
         let mut may_compact = true;
-        let instructions = prompt::instructions(&turn.situation);
-        let specs: Vec<_> = catalogue().iter().map(crate::tools::Tool::spec).collect();
+        let instructions = prompt::instructions(&turn.situation, &turn.profile);
+        let specs = offered(&turn.profile);
         let mut first = true;
         while let Some(fewer) = left.checked_sub(1) {
             *left = fewer;

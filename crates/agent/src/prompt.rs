@@ -7,17 +7,23 @@ use stead_core::event::{CallFate, MailKind, Sender};
 use stead_core::id::CallId;
 use stead_core::layout::Access;
 use stead_core::mail::INLINE_RESULT;
+use stead_core::profile::Profile;
 use stead_model::ToolResult;
 
 use crate::driver::Situation;
 use crate::instructions::section;
 use crate::tools::display;
 
+/// The most of an agent's own agents that it is told of as its turn begins.
+const MOST_CHILDREN: usize = 50;
+
 /// The instructions of an agent in this situation.
-pub(crate) fn instructions(situation: &Situation) -> String {
+pub(crate) fn instructions(situation: &Situation, profile: &Profile) -> String {
     let path = &situation.path;
     let directory = display(situation.directory.as_path());
     let roots = root_map(situation);
+    let team = team(situation);
+    let role = role(situation, profile);
     let end = match path.parent() {
         Some(parent) => format!("ends your turn and goes to {parent} as your RESULT"),
         None => "ends your turn and is what the person reads".to_owned(),
@@ -25,7 +31,7 @@ pub(crate) fn instructions(situation: &Situation) -> String {
     let files = section(&situation.instructions);
     format!(
         "You are {path}, an agent of a team that stead runs on a person's machine. You act through \
-         your tools only.
+         your tools only.{role}
 
 Your directory is {directory}. Relative paths and every command start there; a `cd` lasts for its \
          command only.
@@ -34,11 +40,45 @@ Agents are addressed by path; /root speaks with the person. A target that begins
          whole path, any other is below you: `x` means {path}/x. Names are never guessed: use the \
          path that `agent` answered or `list_agents` shows. Mail and RESULTs come to you as \
          messages before your next step.
-Your last message, the one without a call, {end}. The turn is held until \
+{team}Your last message, the one without a call, {end}. The turn is held until \
          the commands that you started with bash have ended. Checks, builds and servers belong into exec, which gives them ports \
          (STEAD_PORT): a server that it leaves in the background lives on until release.
 {files}"
     )
+}
+
+/// What the role says, where there is one.
+fn role(situation: &Situation, profile: &Profile) -> String {
+    let name = situation.role.as_ref().map(|role| format!(" Your role is {role}."));
+    let text = profile.instructions.as_ref().map(|text| format!("\n\n{}\n", text.trim_end()));
+    name.into_iter().chain(text).collect()
+}
+
+/// The agent's own agents (A17), and where its conversation begins.
+fn team(situation: &Situation) -> String {
+    let mut team = String::new();
+    let children = situation.children.iter().take(MOST_CHILDREN);
+    let named: Vec<String> = children
+        .map(|(path, role)| match role {
+            Some(role) => format!("{path} ({role})"),
+            None => path.to_string(),
+        })
+        .collect();
+    if !named.is_empty() {
+        let more = match situation.children.len().saturating_sub(MOST_CHILDREN) {
+            0 => String::new(),
+            more => format!(", and {more} more that list_agents shows"),
+        };
+        let _ = writeln!(team, "Your own agents so far: {}{more}.", named.join(", "));
+    }
+    if let Some(parent) = situation.path.parent().filter(|_| situation.seeded) {
+        let _ = writeln!(
+            team,
+            "Your conversation begins with a copy of {parent}'s: it is what {parent} knew, and you \
+             did none of it. Your assignment is the message after it."
+        );
+    }
+    team
 }
 
 /// The root map: what an agent reads before anything else (seed 3).
@@ -135,9 +175,57 @@ pub(crate) fn unanswered(call: &CallId, fate: CallFate) -> ToolResult {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use stead_core::id::RoleName;
+    use stead_core::layout::AbsoluteDir;
     use stead_core::path::AgentPath;
 
     use super::*;
+
+    fn situation(at: &str) -> Situation {
+        Situation {
+            path: AgentPath::parse(at).unwrap(),
+            directory: AbsoluteDir::new("/w").unwrap(),
+            roots: Vec::new(),
+            originals: Vec::new(),
+            instructions: Vec::new(),
+            role: None,
+            children: Vec::new(),
+            seeded: false,
+        }
+    }
+
+    #[test]
+    fn an_agent_is_told_its_role_its_own_agents_and_where_its_conversation_begins() {
+        let role = |name: &str| RoleName::parse(name).unwrap();
+        let plain = instructions(&situation("/root/a"), &Profile::default());
+        for absent in ["Your role", "Your own agents", "a copy of"] {
+            assert!(!plain.contains(absent), "{plain}");
+        }
+        let child = |name: &str| AgentPath::parse(&format!("/root/a/{name}")).unwrap();
+        let told = Situation {
+            role: Some(role("scout")),
+            children: vec![(child("b"), Some(role("reviewer"))), (child("c"), None)],
+            seeded: true,
+            ..situation("/root/a")
+        };
+        let text = Some("Read only.\n".to_owned());
+        let told = instructions(&told, &Profile { instructions: text, ..Profile::default() });
+        assert!(told.contains("Your role is scout.\n\nRead only.\n"), "{told}");
+        assert!(
+            told.contains("Your own agents so far: /root/a/b (reviewer), /root/a/c."),
+            "{told}"
+        );
+        assert!(told.contains("begins with a copy of /root's"), "{told}");
+    }
+
+    #[test]
+    fn of_many_agents_only_so_many_are_named() {
+        let child = |n: usize| (AgentPath::parse(&format!("/root/c{n}")).unwrap(), None);
+        let many = Situation { children: (0..53).map(child).collect(), ..situation("/root") };
+        let told = instructions(&many, &Profile::default());
+        assert!(told.contains("/root/c49, and 3 more that list_agents shows."), "{told}");
+        assert!(!told.contains("/root/c50"), "{told}");
+    }
 
     #[test]
     fn a_long_result_is_cut_in_its_middle_and_points_to_the_whole() {

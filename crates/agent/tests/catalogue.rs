@@ -336,7 +336,8 @@ fn valid(schema: &Value) -> BoxedStrategy<Value> {
 }
 
 /// What the parser asks for beyond the schema; each has a test of its own above.
-const RULES: [&str; 11] = [
+const RULES: [&str; 12] = [
+    "is not a context",
     "are equal",
     "goes with `shell`",
     "goes with `command`",
@@ -384,6 +385,29 @@ fn copies_36_a_layout_that_names_no_primary_widens_or_lands_is_refused() {
     refused("source", &|a| a[set]["roots"][0]["source_uri"] = json!("stead-root:2"));
     refused("source", &|a| a[set]["roots"][1]["source_uri"] = Value::Null);
     refused("NUL", &|a| a[set]["roots"][0]["source"] = json!("/w\0"));
+}
+
+#[test]
+fn agents_20_context_is_one_word_for_both_ways_to_spawn() {
+    let spawns = [
+        ("agent", json!({ "task_name": "a", "message": "m" })),
+        ("propose_task", json!({ "title": "a", "brief": "m" })),
+    ];
+    for (tool, arguments) in spawns {
+        let parse = |context: &str| {
+            let mut arguments = arguments.clone();
+            arguments["context"] = json!(context);
+            Tool::parse(tool, arguments)
+        };
+        for good in ["none", "all", "summary", "3"] {
+            assert!(parse(good).is_ok(), "{tool} {good}");
+        }
+        for bad in ["0", "03", "ALL", "the parser"] {
+            let refusal = parse(bad).unwrap_err();
+            assert!(refusal.line.contains("is not a context"), "{refusal}");
+            assert!(refusal.line.contains(&format!("`context` of `{tool}`")), "{refusal}");
+        }
+    }
 }
 
 proptest! {

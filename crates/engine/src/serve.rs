@@ -23,7 +23,7 @@ use crate::home::Home;
 use crate::launch::read_record;
 use crate::presence::{FrontDoor, Served};
 use crate::registry::Registry;
-use crate::session::Shared;
+use crate::session::{Shared, check_hooks};
 use crate::unrecorded::Unrecorded;
 
 /// How long an engine that nobody uses stays.
@@ -71,6 +71,7 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
     let lock = take(&home)?;
     let store = Store::open(home.data()).map_err(|e| e.refusal())?;
     let settings = read_settings(&home)?;
+    check_hooks(&settings.hooks)?;
     let socket = home.socket()?;
     let served = Served::now(home.database()).map_err(|e| storage(e.to_string()))?;
     private_dir(home.runtime()).map_err(|e| storage(e.to_string()))?;
@@ -102,13 +103,14 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
         keeper,
         environment,
         rules: settings.permissions.rules(),
+        settings,
         registry: Registry::new(home.roots()),
         drivers: Drivers::default(),
         doors: Doors::default(),
         unrecorded: Unrecorded::default(),
         keeping: Arc::default(),
     });
-    runtime.block_on(live(shared, settings, &record, ready))?;
+    runtime.block_on(live(shared, &record, ready))?;
     // A turn that would not end in time is left to recovery, not waited for.
     runtime.shutdown_timeout(Duration::from_secs(1));
     // The engine of a home that took this one's place may have written its own by now.
@@ -121,12 +123,11 @@ pub fn serve(options: Options, ready: impl FnOnce()) -> Result<(), Refusal> {
 
 async fn live(
     shared: Arc<Shared>,
-    settings: Settings,
     record: &EngineRecord,
     ready: impl FnOnce(),
 ) -> Result<(), Refusal> {
     let home = shared.home.clone();
-    let engine = Engine::new(shared, settings, record.build.clone());
+    let engine = Engine::new(shared, record.build.clone());
     engine.recover().await?;
     let mut door = FrontDoor::open(engine.clone(), &record.socket)
         .map_err(|e| failed(format!("the socket {}: {e}", record.socket.display())))?;

@@ -12,6 +12,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,6 +25,9 @@ use crate::group::GIVE_UP;
 
 /// How long a tool may run when nothing else is said.
 const TIME_LIMIT: Duration = Duration::from_mins(1);
+
+/// How soon a tool that was given up is killed.
+const CANCEL_LOOK: Duration = Duration::from_millis(50);
 
 /// The most bytes of standard output when nothing else is said.
 const OUTPUT_LIMIT: usize = 64 << 20;
@@ -67,6 +72,9 @@ pub enum ToolError {
         /// Its time.
         limit: Duration,
     },
+    /// Whoever ran it gave it up.
+    #[error("{} was given up", .0.display())]
+    Cancelled(PathBuf),
     /// The program wrote more than was allowed.
     #[error("{} wrote more than {limit} bytes", program.display())]
     TooLong {
@@ -100,6 +108,7 @@ pub struct Tool {
     input: Option<Vec<u8>>,
     time_limit: Duration,
     output_limit: usize,
+    cancel: Option<Arc<AtomicBool>>,
 }
 
 /// Says neither environment nor input, which may hold secrets.
@@ -124,6 +133,7 @@ impl Tool {
             input: None,
             time_limit: TIME_LIMIT,
             output_limit: OUTPUT_LIMIT,
+            cancel: None,
         }
     }
 
@@ -170,11 +180,22 @@ impl Tool {
         self
     }
 
+    /// It is killed soon after this becomes true.
+    #[must_use]
+    pub fn cancel(mut self, cancel: Arc<AtomicBool>) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.cancel.as_ref().is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    }
+
     /// Runs it to its end. Whatever of its process group is left then, or when an error is
     /// returned, is killed. Passes the step `process.tool`.
     ///
     /// # Errors
-    /// A program that cannot be started, runs too long or says too much. One that ends with an
+    /// A program that cannot be started, runs too long, is given up or says too much. One that ends with an
     /// exit code other than 0, or by a signal, is an [`Output`].
     pub fn run(self) -> Result<Output, ToolError> {
         if !self.program.is_absolute() {
@@ -271,14 +292,19 @@ impl<'a> Talk<'a> {
         let failed = |source| ToolError::System { program: tool.program.clone(), source };
         let deadline = Instant::now() + tool.time_limit;
         loop {
+            if tool.is_cancelled() {
+                return Err(ToolError::Cancelled(tool.program.clone()));
+            }
             let left = deadline.saturating_duration_since(Instant::now());
+            let look = tool.cancel.as_ref().map_or(left, |_| left.min(CANCEL_LOOK));
             let mut watched = vec![PollFd::new(&self.ended, PollFlags::IN)];
             watched.extend(self.input.iter().map(|file| PollFd::new(file, PollFlags::OUT)));
             for pipe in [&self.output, &self.errors] {
                 watched.extend(pipe.file.iter().map(|file| PollFd::new(file, PollFlags::IN)));
             }
-            let wait = Timespec::try_from(left).map_err(|e| failed(io::Error::other(e)))?;
+            let wait = Timespec::try_from(look).map_err(|e| failed(io::Error::other(e)))?;
             match poll(&mut watched, Some(&wait)) {
+                Ok(0) if look < left => continue,
                 Ok(0) => {
                     let (program, limit) = (tool.program.clone(), tool.time_limit);
                     return Err(ToolError::TimedOut { program, limit });

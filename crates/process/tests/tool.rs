@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use stead_process::tool::{Tool, ToolError, find};
@@ -68,6 +70,27 @@ fn the_whole_group_is_killed_when_its_time_is_over() {
         .unwrap_err();
     assert!(matches!(error, ToolError::TimedOut { .. }), "{error}");
     assert!(is_gone(&folder.path().join("child")));
+}
+
+#[test]
+fn a_tool_that_is_given_up_is_killed_long_before_its_time_is_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let cancel = Arc::new(AtomicBool::new(false));
+    let tool = sh("echo $$ > child; sleep 60").directory(folder.path()).cancel(cancel.clone());
+    let child = folder.path().join("child");
+    let giving_up = std::thread::spawn({
+        let child = child.clone();
+        move || {
+            while !child.exists() {
+                std::thread::yield_now();
+            }
+            cancel.store(true, Ordering::Relaxed);
+        }
+    });
+    let error = tool.run().unwrap_err();
+    giving_up.join().unwrap();
+    assert!(matches!(error, ToolError::Cancelled(_)), "{error}");
+    assert!(is_gone(&child));
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! The entries of a conversation.
 
+use serde::{Deserialize, Serialize};
 use stead_core::event::{CallFate, MailKind, Sender};
 use stead_core::id::{CallId, TurnId};
 use stead_model::{Reply, ToolResult};
 
-/// One entry of an agent's conversation, with its bodies read.
-#[derive(Debug, Clone, PartialEq)]
+/// One entry of an agent's conversation, with its bodies read. What a new agent is given of its
+/// parent's conversation is stored as a list of these.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Entry {
     /// A summary stands for what was heard and said before; the first entry, if there is one.
     Summary {

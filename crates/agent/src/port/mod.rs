@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 pub use self::ask::{Answering, Ask};
 pub use self::entry::Entry;
-pub use self::tool::{Done, Proposal, Route, SessionTool, Source, Spawn};
+pub use self::tool::{Configuration, Done, Proposal, Route, SessionTool, Source, Spawn};
 
 /// A request on its way to the session.
 #[derive(Debug)]

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use stead_core::budget::Caps;
+use stead_core::context::Context;
 use stead_core::id::{SlotName, TaskId};
 use stead_core::layout::Access;
 use stead_core::task::TaskChange;
@@ -60,10 +62,25 @@ pub struct Spawn {
     pub task_name: String,
     /// The whole assignment.
     pub message: String,
-    /// The role, if not the caller's.
-    pub role: Option<String>,
+    /// What it is configured with.
+    pub configuration: Configuration,
     /// A directory other than the caller's: absolute, or relative to the caller's.
     pub working_directory: Option<String>,
+}
+
+/// What a new agent is to be configured with, as it was asked for. It is frozen at the spawn.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Configuration {
+    /// The role, if not the caller's.
+    pub role: Option<String>,
+    /// What it is given of the caller's conversation.
+    pub context: Context,
+    /// The model, if not the role's or the caller's.
+    pub model: Option<String>,
+    /// How hard it thinks, if not as the role or the caller.
+    pub effort: Option<String>,
+    /// What it and everything below it may use.
+    pub budget: Caps,
 }
 
 /// A task to delegate, as it was proposed.
@@ -73,8 +90,8 @@ pub struct Proposal {
     pub title: String,
     /// The whole assignment.
     pub message: String,
-    /// The role, if not the caller's.
-    pub role: Option<String>,
+    /// What its agent is configured with.
+    pub configuration: Configuration,
     /// The tasks that must be completed first.
     pub blocked_by: BTreeSet<TaskId>,
     /// What it may use; none: all of the session's roots. The primary comes first.

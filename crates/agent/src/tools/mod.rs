@@ -18,6 +18,7 @@ mod write;
 
 pub use arguments::{EditArguments, ListArguments, ReadArguments, SearchArguments, WriteArguments};
 pub(crate) use authority::display;
+pub(crate) use catalogue::offered;
 pub use catalogue::{BashCall, ExecCall, Tool, ToolCallParsed, catalogue};
 pub(crate) use output::head;
 pub(crate) use run::{Stopped, Tools, ask};

@@ -9,7 +9,7 @@ use stead_core::refusal::{Refusal, RefusalKind};
 use stead_model::{ToolCall, ToolResult};
 
 use super::authority::{Authority, Found, Sight, name};
-use super::catalogue::{Tool, ToolCallParsed};
+use super::catalogue::{Tool, ToolCallParsed, check_offered};
 use super::output::{Output, refused};
 use super::shells::Shells;
 use super::{edit, list, read, search, write};
@@ -48,7 +48,8 @@ impl Tools {
     /// Runs one call to its result; none when the turn was cancelled meanwhile.
     pub(crate) async fn run(&mut self, call: ToolCall) -> Option<ToolResult> {
         let ToolCall { id, tool, arguments } = call;
-        let output = match Tool::parse(&tool, arguments) {
+        let offered = check_offered(&self.turn.profile, &tool);
+        let output = match offered.and_then(|()| Tool::parse(&tool, arguments)) {
             Ok(ToolCallParsed::Session(tool)) => self.session(id.clone(), tool).await,
             Ok(parsed) => self.local(parsed).await,
             Err(refusal) => Err(refusal.into()),

@@ -19,6 +19,7 @@ use stead_core::id::{CallId, RootId, SessionId, SlotName, TurnId};
 use stead_core::layout::{AbsoluteDir, Access, Root, RootIdentity};
 use stead_core::path::AgentPath;
 use stead_core::permission::{Answer, Deed, Mode, Terms, Zone};
+use stead_core::profile::Profile;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::shell::{ShellFate, ShellId};
 use stead_files::Lock;
@@ -143,7 +144,11 @@ impl World {
                 roots: vec![root],
                 originals: Vec::new(),
                 instructions: Vec::new(),
+                role: None,
+                children: Vec::new(),
+                seeded: false,
             },
+            profile: Profile::default(),
             logs: self.folder.path().canonicalize().unwrap().join("logs"),
             spawners: self.spawners.clone(),
             runs: self.runs.clone(),

@@ -21,9 +21,11 @@ impl Budget {
 /// that the turn settles with, as errored.
 pub fn over_budget(state: &State, path: &AgentPath, now: Timestamp) -> Option<String> {
     let agent = state.branch.roster.at(path)?;
-    let (own, _) = state.ledger().spent(path, Some(now));
-    if let Some(reached) = agent.frozen.budget.own.reached(&own) {
-        return Some(reason(path, "alone", &reached));
+    if !agent.frozen.budget.own.is_none() {
+        let (own, _) = state.ledger().spent(path, Some(now));
+        if let Some(reached) = agent.frozen.budget.own.reached(&own) {
+            return Some(reason(path, "alone", &reached));
+        }
     }
     state.line_of(path).find_map(|above| {
         if above.frozen.budget.tree.is_none() {

@@ -36,6 +36,9 @@ pub enum Command {
         title: String,
         /// What else of `/root` is frozen; its budget is that of the whole session.
         frozen: Box<Frozen>,
+        /// What hooks added for its first turn, where that begins at once: in place. In private
+        /// copies hooks run as everybody's do, before the publication.
+        notes: Vec<BodyRef>,
     },
     /// Begin a session with what was taken of another.
     Fork {

@@ -17,9 +17,9 @@ pub fn decide(state: &State, command: Command) -> Result<Decision, Refusal> {
         return Err(Refusal::new(RefusalKind::NotFound, "the session has not started"));
     }
     match command {
-        Command::Start { started, driver, directory, message, title, frozen } => {
+        Command::Start { started, driver, directory, message, title, frozen, notes } => {
             let root = spawn::RootAgent { driver, directory, message, frozen };
-            spawn::start(state, started, root, &title)
+            spawn::start(state, started, root, &title, &notes)
         }
         Command::Fork { session, label, taken } => fork::begin(state, session, label, *taken),
         Command::Reserve {

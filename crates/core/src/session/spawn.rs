@@ -63,6 +63,7 @@ pub(super) fn start(
     started: SessionStarted,
     root: RootAgent,
     title: &str,
+    notes: &[BodyRef],
 ) -> Result<Decision, Refusal> {
     check_start(state, &started)?;
     if let Some(message) = root.message {
@@ -91,7 +92,7 @@ pub(super) fn start(
     };
     let turn = TurnId(4);
     let first = First { from: Sender::Person, sort: MailKind::User, body: message };
-    events.extend(beginning(&path, &id, turn, Some(first), &[]));
+    events.extend(beginning(&path, &id, turn, Some(first), notes));
     Ok(Decision { events, answer: Outcomes::Started { path, turn } })
 }
 

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use stead_core::event::{Outcome, Sender};
-use stead_core::id::{CallId, Label, PermissionId, Position, RootId, SessionId, Timestamp, TurnId};
+use stead_core::id::{
+    CallId, Label, PermissionId, Position, RoleName, RootId, SessionId, Timestamp, TurnId,
+};
 use stead_core::layout::{AbsoluteDir, Placement, Root};
 use stead_core::mail::Receipt;
 use stead_core::path::AgentPath;
@@ -68,6 +70,9 @@ pub struct AgentView {
     pub path: AgentPath,
     /// Its id.
     pub agent: SessionId,
+    /// Its role.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<RoleName>,
     /// What it is doing.
     pub activity: Activity,
     /// Its running turn.

@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 use stead_core::id::{RootId, SessionId};
 use stead_core::layout::AbsoluteDir;
 use stead_core::refusal::{Refusal, RefusalKind};
-use stead_core::settings::Settings;
 use tokio::sync::Mutex;
 use tokio::time::timeout;
 
@@ -29,7 +28,6 @@ const STOP: Duration = Duration::from_secs(20);
 /// The sessions of one home.
 pub(crate) struct Engine {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) settings: Settings,
     pub(crate) build: String,
     pub(crate) stop: tokio::sync::watch::Sender<bool>,
     /// Held while the rules of a session are changed.
@@ -39,11 +37,10 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    pub(crate) fn new(shared: Arc<Shared>, settings: Settings, build: String) -> Arc<Self> {
+    pub(crate) fn new(shared: Arc<Shared>, build: String) -> Arc<Self> {
         let (stop, _) = tokio::sync::watch::channel(false);
         let engine = Arc::new(Self {
             shared,
-            settings,
             build,
             stop,
             ruling: Mutex::default(),

@@ -14,6 +14,7 @@ use stead_core::permission::Answer;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::rule::Rule;
 use stead_core::session::{Command, State};
+use stead_core::settings::Settings;
 use stead_files::Lock;
 use stead_git::Git;
 use stead_place::Host;
@@ -47,6 +48,8 @@ const RETRY: Duration = Duration::from_millis(500);
 /// What all sessions of an engine share.
 pub(crate) struct Shared {
     pub(crate) home: Home,
+    /// The person's settings, as they were when the engine started.
+    pub(crate) settings: Settings,
     pub(crate) copies: stead_copies::Home,
     pub(crate) served: Served,
     pub(crate) store: Store,
@@ -131,6 +134,8 @@ pub(crate) struct Actor {
     pub(super) attendance: Attendance,
     pub(super) attached: usize,
     pub(super) waits: u64,
+    /// How many rounds of hooks are under way for agents that are published.
+    pub(super) hooking: usize,
     stopping: Option<(String, Vec<oneshot::Sender<()>>)>,
 }
 
@@ -159,6 +164,7 @@ impl Actor {
             attendance: Attendance::Headless,
             attached: 0,
             waits: 0,
+            hooking: 0,
             stopping: None,
         };
         (actor, handle)
@@ -207,6 +213,7 @@ impl Actor {
         !self.live.is_empty()
             || !self.reserved.is_empty()
             || self.applies()
+            || self.hooking > 0
             || !self.unstored.is_empty()
             || self.is_watched()
     }
@@ -234,7 +241,7 @@ impl Actor {
                         let refusal = closing(reason);
                         (item.then)(self, Err(refusal));
                     }
-                    _ => work.push(*item),
+                    _ => self.accept(*item, work),
                 }
             }
             Message::Interrupt { caller, target, answer } => {
@@ -255,6 +262,8 @@ impl Actor {
                 let _ = answer.send(if busy { Busy::Quiet } else { Busy::Working });
             }
             Message::Prepared { path, outcome } => self.prepared(&path, outcome, work),
+            Message::Judged { path, item, judged } => self.judged(&path, *item, judged, work),
+            Message::StopTold => self.hooking = self.hooking.saturating_sub(1),
             Message::Ended { turn, end } => self.ended(turn, end, work),
             Message::WaitOver { path, number } => self.wait_over(&path, number),
             Message::Attached => self.attached = self.attached.saturating_add(1),
@@ -286,6 +295,7 @@ impl Actor {
         if self.live.is_empty()
             && self.reserved.is_empty()
             && !self.applies()
+            && self.hooking == 0
             && let Some((_, waiting)) = &mut self.stopping
         {
             for done in waiting.drain(..) {

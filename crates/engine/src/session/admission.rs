@@ -15,16 +15,28 @@ use stead_core::roster::Agent;
 use stead_core::session::{Command, Outcomes};
 use stead_files::{Progress, Watch};
 use stead_place::Place;
+use stead_store::Body;
 use tokio::sync::broadcast;
 
 use super::actor::{Actor, Shared};
 use super::commit::now;
+use super::conversation::body_text;
+use super::hooks::{Cancel, Judged, Subject, noted};
 use super::message::{Message, Published, Work};
 use super::tools::told_path;
 use crate::api::{Activity, InterruptResponse};
 use crate::copies::unmade;
 use crate::forget::forget_roots_of;
 use crate::timing;
+
+/// What a reserved agent needs is there.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    /// What was made for it.
+    admission: Admission,
+    /// What its start and prompt hooks added, oldest first.
+    notes: Vec<Body>,
+}
 
 /// A reservation whose agent is being made ready.
 pub(super) struct Reserved {
@@ -54,8 +66,8 @@ impl Reserved {
 }
 
 impl Actor {
-    /// Makes ready what a reserved agent needs: its copies if it has a layout of its own, and a
-    /// look at its directory and its driver.
+    /// Makes ready what a reserved agent needs: its copies if it has a layout of its own, a look at
+    /// its directory and its driver, and what its hooks say.
     pub(super) fn prepare(&mut self, path: &AgentPath) {
         let roster = &self.state.branch.roster;
         let Some(agent) = roster.at(path).filter(|agent| !agent.is_published()).cloned() else {
@@ -76,8 +88,10 @@ impl Actor {
         let published = self.handle.published.clone();
         let (path, session) = (path.clone(), self.session.clone());
         let task = request.as_ref().map(|request| request.task);
+        let subject = self.subject(&agent);
         tokio::task::spawn_blocking(move || {
-            let outcome = make_ready(&shared, &agent, request, &cancel, &published);
+            let outcome = make_ready(&shared, &agent, request, &cancel, &published)
+                .and_then(|admission| ask_hooks(&shared, &agent, subject, admission, &cancel));
             let made = task.filter(|_| outcome.is_ok());
             let _ = sender.blocking_send(Message::Prepared { path, outcome });
             // The agent begins while the disk gets what it works in.
@@ -99,25 +113,29 @@ impl Actor {
     pub(super) fn prepared(
         &mut self,
         path: &AgentPath,
-        outcome: Result<Admission, Refusal>,
+        outcome: Result<Ready, Refusal>,
         work: &mut Vec<Work>,
     ) {
         let Some(reserved) = self.reserved.get(path) else { return };
         let made = self.state.branch.roster.at(path).and_then(|agent| self.own_task(agent));
         let made = made.map(|own| own.task);
-        let outcome = outcome.and_then(|admission| {
+        let given_up = reserved.cancel.load(Ordering::Relaxed);
+        let outcome = if given_up { Err(stopped()) } else { outcome };
+        let outcome = outcome.and_then(|ready| {
             self.check_open()?;
             match reserved.turn {
-                _ if reserved.cancel.load(Ordering::Relaxed) => Err(stopped()),
                 Some(turn) if !self.live.contains_key(&turn) => {
                     Err(Refusal::new(RefusalKind::WrongState, "the spawning turn has ended"))
                 }
-                _ => Ok(admission),
+                _ => Ok(ready),
             }
         });
         let path = path.clone();
         let (command, refusal) = match outcome {
-            Ok(admission) => (Command::Publish { path: path.clone(), admission }, None),
+            Ok(Ready { admission, notes }) => {
+                work.extend(notes.into_iter().map(|note| noted(&path, note)));
+                (Command::Publish { path: path.clone(), admission }, None)
+            }
             Err(refusal) => {
                 let reason = match &refusal.hint {
                     Some(hint) => format!("{} ({hint})", refusal.line),
@@ -207,6 +225,29 @@ fn make_ready(
     Place::adopt(&shared.home.host(), directory, &agent.id)
         .map_err(|e| Refusal::new(RefusalKind::Failed, e.to_string()))?;
     Ok(admission)
+}
+
+/// Start hooks and prompt hooks, once, before anybody sees the agent (A4, A18).
+fn ask_hooks(
+    shared: &Shared,
+    agent: &Agent,
+    mut subject: Subject,
+    admission: Admission,
+    cancel: &Cancel,
+) -> Result<Ready, Refusal> {
+    let hooks = &shared.settings.hooks;
+    if hooks.start.is_empty() && hooks.prompt.is_empty() {
+        return Ok(Ready { admission, notes: Vec::new() });
+    }
+    if let Some(primary) = admission.copies.first() {
+        subject.directory = primary.directory.clone();
+    }
+    let task = agent.message.map(|body| body_text(shared.store.reader(), body)).transpose()?;
+    let Judged { refusal, notes } = subject.start(hooks, task.as_deref(), cancel);
+    match refusal {
+        Some(refusal) => Err(refusal),
+        None => Ok(Ready { admission, notes }),
+    }
 }
 
 fn admit(

@@ -10,6 +10,8 @@ use stead_core::id::{BodyRef, Position, SessionId};
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_store::{Body, Reader};
 
+use super::seed;
+
 /// Which entries of a conversation are wanted.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
@@ -21,6 +23,8 @@ pub(crate) struct Wanted {
     pub(crate) after: u64,
     /// Those at positions in these ranges.
     pub(crate) live: Vec<RangeInclusive<Position>>,
+    /// What comes before all of them: what the agent was given of its parent's conversation.
+    pub(crate) seed: Option<BodyRef>,
 }
 
 /// The entries as the model is shown them, oldest first, with their bodies read.
@@ -35,10 +39,12 @@ pub(crate) fn entries(reader: &Reader, wanted: &Wanted) -> Result<Vec<Entry>, Re
         .filter(|e| wanted.live.iter().any(|range| range.contains(&e.position)))
         .collect();
     let (summary, shown) = seen(&log);
-    let mut entries = Vec::new();
-    if let Some(summary) = summary {
-        entries.push(summed_up(&log, body_text(reader, summary)?));
-    }
+    // A summary stands for what the agent was given too.
+    let mut entries = match (summary, wanted.seed) {
+        (Some(summary), _) => vec![summed_up(&log, body_text(reader, summary)?)],
+        (None, Some(seed)) => seed::given(reader, seed)?,
+        (None, None) => Vec::new(),
+    };
     for envelope in shown {
         let Event::Branch(event) = &envelope.event else { continue };
         entries.push(match event.clone() {
@@ -88,7 +94,7 @@ pub(crate) fn body_text(reader: &Reader, body: BodyRef) -> Result<String, Refusa
     Ok(String::from_utf8_lossy(&body_bytes(reader, body)?).into_owned())
 }
 
-fn body_bytes(reader: &Reader, body: BodyRef) -> Result<Vec<u8>, Refusal> {
+pub(super) fn body_bytes(reader: &Reader, body: BodyRef) -> Result<Vec<u8>, Refusal> {
     reader.body(&body.digest).map_err(|e| e.refusal())?.ok_or_else(|| {
         Refusal::new(RefusalKind::Unreadable, format!("the text {} is missing", body.digest))
             .hint("`stead doctor` lists what is damaged")

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use stead_agent::{Driver, Execution, InstructionFile, Port, Situation, Turn, TurnEnd};
 use stead_core::env::XDG_STATE_HOME;
 use stead_core::event::{DriverSpec, Outcome, Worktree};
-use stead_core::id::{SessionId, TaskId, TurnId};
+use stead_core::id::{BodyRef, SessionId, TaskId, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::roster::Agent;
@@ -16,6 +16,7 @@ use stead_place::{Identity, Place, top_of};
 use tokio_util::sync::CancellationToken;
 
 use super::actor::{Actor, Shared};
+use super::frozen;
 use super::tools::{still, still_own};
 use crate::copies::unusable;
 use crate::door::Door;
@@ -29,6 +30,9 @@ impl Actor {
             roots: self.routes(agent),
             originals: self.originals(agent),
             instructions: Vec::new(),
+            role: agent.role.clone(),
+            children: self.children(path),
+            seeded: agent.frozen.seed.is_some(),
         }
     }
 }
@@ -40,6 +44,8 @@ pub(super) struct TurnFacts {
     pub(super) agent: SessionId,
     pub(super) turn: TurnId,
     pub(super) driver: DriverSpec,
+    /// What the agent was frozen with at its spawn.
+    pub(super) profile: Option<BodyRef>,
     pub(super) situation: Situation,
     /// The task whose copies the roots are.
     pub(super) copies: Option<TaskId>,
@@ -74,8 +80,8 @@ impl TurnFacts {
         let (situation, agent) = (self.situation.clone(), self.agent.clone());
         let (session, copies) = (self.session.clone(), self.copies);
         let worktree = self.worktree.clone();
-        let spec = self.driver.clone();
-        let (place, driver, instructions) = tokio::task::spawn_blocking(move || {
+        let (spec, profile) = (self.driver.clone(), self.profile);
+        let (place, driver, profile, instructions) = tokio::task::spawn_blocking(move || {
             let place = Place::adopt(&shared.home.host(), &situation.directory, &agent)
                 .map_err(|e| failed(e.to_string()))?;
             if let Some(task) = copies
@@ -88,7 +94,8 @@ impl TurnFacts {
                 still(&shared.git()?, &worktree, &situation.directory)?;
             }
             let driver = shared.drivers.driver(shared.store.reader(), &spec)?;
-            Ok::<_, Refusal>((place, driver, instruction_files(&situation)))
+            let profile = frozen::profile(shared.store.reader(), profile)?;
+            Ok::<_, Refusal>((place, driver, profile, instruction_files(&situation)))
         })
         .await
         .map_err(|e| failed(e.to_string()))??;
@@ -125,6 +132,7 @@ impl TurnFacts {
             agent: self.agent,
             id: self.turn,
             situation: self.situation,
+            profile,
             environment,
             spawners: self.shared.spawners.clone(),
             runs: self.shared.runs.clone(),
@@ -177,6 +185,9 @@ mod tests {
             }],
             originals: original.map(at).into_iter().collect(),
             instructions: Vec::new(),
+            role: None,
+            children: Vec::new(),
+            seeded: false,
         }
     }
 

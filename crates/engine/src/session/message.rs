@@ -5,7 +5,6 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use stead_agent::TurnEnd;
-use stead_core::delegated::Admission;
 use stead_core::event::Envelope;
 use stead_core::id::{RequestId, SessionId, TurnId};
 use stead_core::path::AgentPath;
@@ -17,6 +16,8 @@ use stead_store::Body;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
 use super::actor::Actor;
+use super::admission::Ready;
+use super::hooks::Judged;
 use crate::api::{
     Activity, Attendance, ClientEnvironment, InterruptResponse, TasksResponse, TreeResponse,
 };
@@ -100,7 +101,11 @@ pub(crate) enum Message {
     /// Whether anything runs.
     Busy(oneshot::Sender<Busy>),
     /// A reserved agent is ready, or cannot be.
-    Prepared { path: AgentPath, outcome: Result<Admission, Refusal> },
+    Prepared { path: AgentPath, outcome: Result<Ready, Refusal> },
+    /// Prompt hooks have judged the task of an idle agent.
+    Judged { path: AgentPath, item: Box<Work>, judged: Judged },
+    /// The stop hooks of a turn are through.
+    StopTold,
     /// A driver left a turn.
     Ended { turn: TurnId, end: TurnEnd },
     /// A wait's time is over.

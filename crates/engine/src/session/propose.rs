@@ -5,17 +5,18 @@ use std::time::Instant;
 
 use serde_json::json;
 use stead_agent::port::{Answering, Done, Proposal, Route, Source};
-use stead_core::id::{CallId, SessionId, TaskId, TurnId};
+use stead_core::id::{CallId, TaskId, TurnId};
 use stead_core::layout::Root;
 use stead_core::path::AgentPath;
-use stead_core::refusal::{Refusal, RefusalKind};
+use stead_core::refusal::Refusal;
 use stead_core::session::{Command, Outcomes};
 
 use super::actor::{Actor, Shared};
 use super::admission::Reserved;
 use super::conversation::text_body;
+use super::frozen::{Outfit, freeze, is_quick};
 use super::message::{Message, Work};
-use super::tools::{new_agent, role_named};
+use super::tools::new_agent;
 use crate::roots;
 
 impl Actor {
@@ -31,25 +32,27 @@ impl Actor {
         if let Err(refusal) = self.check_open() {
             return drop(answer.send(Err(refusal)));
         }
-        let Some(routes) = proposal.layout.take() else {
-            match propose_work(caller, turn, call, proposal, None, answer) {
-                Ok(item) => work.push(item),
-                Err((answer, refusal)) => drop(answer.send(Err(refusal))),
+        let takes_after = self.parent(&caller);
+        let layout = proposal.layout.take();
+        let configuration = std::mem::take(&mut proposal.configuration);
+        let proposed = Proposed { caller, turn, call, proposal };
+        if layout.is_none() && is_quick(&configuration) {
+            match freeze(&self.shared, &takes_after, &proposed.call, configuration) {
+                Ok(outfit) => proposed.ask(outfit, None, answer, |item| work.push(item)),
+                Err(refusal) => drop(answer.send(Err(refusal))),
             }
             return;
-        };
+        }
         let (shared, sender) = (self.shared.clone(), self.handle.sender.clone());
-        tokio::spawn(async move {
-            let looked = tokio::task::spawn_blocking(move || look(&shared, routes))
-                .await
-                .unwrap_or_else(|e| Err(Refusal::new(RefusalKind::Failed, e.to_string())));
-            match looked {
-                Ok(roots) => {
-                    match propose_work(caller, turn, call, proposal, Some(roots), answer) {
-                        Ok(item) => drop(sender.send(Message::Do(Box::new(item), None)).await),
-                        Err((answer, refusal)) => drop(answer.send(Err(refusal))),
-                    }
-                }
+        tokio::task::spawn_blocking(move || {
+            let looked = layout.map(|routes| look(&shared, routes)).transpose();
+            let ready = looked.and_then(|roots| {
+                Ok((roots, freeze(&shared, &takes_after, &proposed.call, configuration)?))
+            });
+            match ready {
+                Ok((roots, outfit)) => proposed.ask(outfit, roots, answer, |item| {
+                    let _ = sender.blocking_send(Message::Do(Box::new(item), None));
+                }),
                 Err(refusal) => drop(answer.send(Err(refusal))),
             }
         });
@@ -69,50 +72,59 @@ fn look(shared: &Shared, routes: Vec<Route>) -> Result<Vec<Root>, Refusal> {
     roots::register(&shared.registry, folders, routes.into_iter().map(|r| (r.slot, r.access)))
 }
 
-fn propose_work(
+/// One call of `propose_task`, its folders and its configuration aside.
+struct Proposed {
     caller: AgentPath,
     turn: TurnId,
     call: CallId,
     proposal: Proposal,
-    roots: Option<Vec<Root>>,
-    answer: Answering<Done>,
-) -> Result<Work, (Answering<Done>, Refusal)> {
-    let Proposal { title, message, role, blocked_by, layout: _ } = proposal;
-    let ready = || {
-        let (body, message) = text_body(&message)?;
-        Ok((body, message, role_named(role.as_deref())?, new_agent()?))
-    };
-    let (body, message, role, agent): (_, _, _, SessionId) = match ready() {
-        Ok(ready) => ready,
-        Err(refusal) => return Err((answer, refusal)),
-    };
-    let asked = Instant::now();
-    let command = Command::Propose {
-        caller,
-        agent: agent.clone(),
-        call,
-        title,
-        role,
-        message,
-        roots,
-        blocked_by,
-        driver: None,
-        frozen: Box::default(),
-    };
-    let then =
-        Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {
-            Ok(Outcomes::Reserved { path, again: false, .. }) => {
-                actor.reserved.insert(path, Reserved::by(turn, asked, answer));
-            }
-            Ok(Outcomes::Reserved { path, task, .. }) => {
-                let _ = answer.send(Ok(told_task(&path, task)));
-            }
-            Ok(_) => {}
-            Err(refusal) => drop(answer.send(Err(refusal))),
-        });
-    let mut work = Work::new(command, then).with(body);
-    work.claims.push(agent);
-    Ok(work)
+}
+
+impl Proposed {
+    /// Gives `send` the reservation, or answers why there is none.
+    fn ask(
+        self,
+        outfit: Outfit,
+        roots: Option<Vec<Root>>,
+        answer: Answering<Done>,
+        send: impl FnOnce(Work),
+    ) {
+        let Proposal { title, message, blocked_by, configuration: _, layout: _ } = self.proposal;
+        let named = text_body(&message).and_then(|text| Ok((text, new_agent()?)));
+        let ((body, message), agent) = match named {
+            Ok(named) => named,
+            Err(refusal) => return drop(answer.send(Err(refusal))),
+        };
+        let (turn, asked) = (self.turn, Instant::now());
+        let Outfit { role, frozen, bodies } = outfit;
+        let command = Command::Propose {
+            caller: self.caller,
+            agent: agent.clone(),
+            call: self.call,
+            title,
+            role,
+            message,
+            roots,
+            blocked_by,
+            driver: None,
+            frozen,
+        };
+        let then =
+            Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {
+                Ok(Outcomes::Reserved { path, again: false, .. }) => {
+                    actor.reserved.insert(path, Reserved::by(turn, asked, answer));
+                }
+                Ok(Outcomes::Reserved { path, task, .. }) => {
+                    let _ = answer.send(Ok(told_task(&path, task)));
+                }
+                Ok(_) => {}
+                Err(refusal) => drop(answer.send(Err(refusal))),
+            });
+        let mut work = Work::new(command, then).with(body);
+        work.bodies.extend(bodies);
+        work.claims.push(agent);
+        send(work);
+    }
 }
 
 /// The address and the number of a task, as its proposer hears them.

@@ -21,17 +21,20 @@ impl Actor {
         let reason = "the engine ended while it ran".to_owned();
         let report = Body::new(format!("[interrupted: {reason}]"));
         let command = Command::Recover { reason, report: report.reference() };
-        self.settle(command, vec![report]).await?;
+        let stops = self.stops_of_recovery();
+        self.settle(command, vec![report], stops).await?;
         self.withdraw_unknown().await;
         self.finish_discards().await;
         Ok(())
     }
 
-    /// Has one command decided and stored before anybody else is heard.
+    /// Has one command decided and stored before anybody else is heard, together with what
+    /// `follows` from it.
     pub(super) async fn settle(
         &mut self,
         command: Command,
         bodies: Vec<Body>,
+        follows: Vec<Work>,
     ) -> Result<(), Refusal> {
         let (answer, told) = oneshot::channel();
         let then = Box::new(|_: &mut Self, outcome: Result<Outcomes, Refusal>| {
@@ -39,7 +42,9 @@ impl Actor {
         });
         let mut work = Work::new(command, then);
         work.bodies = bodies;
-        self.commit(vec![work]).await;
+        let mut all = vec![work];
+        all.extend(follows);
+        self.commit(all).await;
         told.await.map_or(Ok(()), |outcome| outcome.map(|_| ()))
     }
 
@@ -68,7 +73,8 @@ impl Actor {
                     rescue: None,
                 },
             };
-            self.settle(Command::EndApply { task, slot, apply, outcome }, Vec::new()).await?;
+            self.settle(Command::EndApply { task, slot, apply, outcome }, Vec::new(), Vec::new())
+                .await?;
         }
         let shared = self.shared.clone();
         let cleared = tokio::task::spawn_blocking(move || {

@@ -64,7 +64,7 @@ impl Actor {
                  runs any more; look at what it did before you repeat it."
             ));
             let command = Command::EndShell { path, shell, fate, report: report.reference() };
-            self.settle(command, vec![report]).await?;
+            self.settle(command, vec![report], Vec::new()).await?;
         }
         Ok(())
     }

@@ -40,6 +40,7 @@ impl Actor {
             agent: agent.id.clone(),
             turn,
             driver: agent.driver.clone(),
+            profile: agent.frozen.profile,
             copies: self.copies_of(agent),
             worktree: agent.frozen.worktree.clone(),
             situation: self.situation(path, agent),
@@ -64,6 +65,7 @@ impl Actor {
     pub(super) fn ended(&mut self, turn: TurnId, end: TurnEnd, work: &mut Vec<Work>) {
         let Some(live) = self.live.get(&turn) else { return };
         let path = live.path.clone();
+        let path_told = path.clone();
         let reason = match end.outcome {
             Outcome::Interrupted => live.interrupted.clone().or_else(|| end.reason.clone()),
             Outcome::Completed | Outcome::Errored => end.reason.clone(),
@@ -105,7 +107,9 @@ impl Actor {
                 }
             }
         });
+        let stopped = self.stop_told(&path_told, turn);
         work.push(Work::new(command, then).with(result).with(report));
+        work.extend(stopped);
     }
 
     /// Ends an agent's running turn: its processes first, then its settlement. Answers what the

@@ -1,7 +1,7 @@
 //! A session as faces see it.
 
 use stead_core::delegated::{ApplyOutcome, Delegated, PrivateCopy};
-use stead_core::id::TaskId;
+use stead_core::id::{RoleName, TaskId};
 use stead_core::layout::{AbsoluteDir, Placement, Root};
 use stead_core::path::AgentPath;
 use stead_core::permission::Mode;
@@ -31,6 +31,7 @@ impl Actor {
                 AgentView {
                     path: agent.path.clone(),
                     agent: agent.id.clone(),
+                    role: agent.role.clone(),
                     activity: self.activity(&agent.path),
                     turn: agent.turn(),
                     since: agent.turn().and_then(|t| self.live.get(&t)).map(|l| l.since),
@@ -61,6 +62,13 @@ impl Actor {
             agents,
             permissions: self.state.branch.permissions.values().cloned().collect(),
         }
+    }
+
+    /// The agents that this one started itself, with their roles (A17).
+    pub(super) fn children(&self, path: &AgentPath) -> Vec<(AgentPath, Option<RoleName>)> {
+        let published = self.state.branch.roster.published();
+        let own = published.filter(|agent| agent.path.parent().as_ref() == Some(path));
+        own.map(|agent| (agent.path.clone(), agent.role.clone())).collect()
     }
 
     /// The folders that an agent uses: its layout's copies, or the session's roots.

@@ -62,6 +62,7 @@ fn line(agent: &AgentView, widest: usize) -> String {
         let (_, shade) = outcome(how);
         facts.push(styled(shade, ended(how, agent.reason.as_deref(), 200)));
     }
+    facts.extend(agent.role.as_ref().map(ToString::to_string));
     if let Some(since) = agent.since {
         facts.push(format!("since {}", super::clock(since)));
     }

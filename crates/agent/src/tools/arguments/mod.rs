@@ -12,8 +12,9 @@ pub use self::files::{
     EditArguments, ListArguments, ReadArguments, SearchArguments, WriteArguments,
 };
 pub(super) use self::session::{
-    AccessName, AgentArguments, InterruptArguments, ListAgentsArguments, ProposeArguments,
-    ResultArguments, SendArguments, StatusName, TaskElement, TaskWriteArguments, WaitArguments,
+    AccessName, AgentArguments, BudgetArguments, InterruptArguments, ListAgentsArguments,
+    ProposeArguments, ResultArguments, SendArguments, StatusName, TaskElement, TaskWriteArguments,
+    WaitArguments,
     WorkspaceRoot, WorkspaceSet,
 };
 

@@ -11,15 +11,45 @@ pub(in crate::tools) struct AgentArguments {
     /// A free-form name; the new agent's address is made from it.
     #[schemars(length(min = 1, max = 1000))]
     pub task_name: String,
-    /// The whole assignment; the new agent knows nothing else of what you know.
+    /// The whole assignment; without `context` the new agent knows nothing else of what you know.
     #[schemars(length(min = 1, max = 1_048_576))]
     pub message: String,
-    /// A configured role; default yours.
+    /// `worker`, `explorer`, `reviewer`, `verifier` or a configured role; default yours. Reviewers
+    /// and verifiers start no agents.
     #[schemars(length(min = 1, max = 64))]
     pub role: Option<String>,
+    /// What it is given of your conversation as you see it now: `none` (default), `all`,
+    /// `summary`, or how many of your last turns, such as `3`. It is not kept up to date.
+    #[schemars(length(min = 1, max = 10))]
+    pub context: Option<String>,
+    /// A configured model; default the role's, else yours.
+    #[schemars(length(min = 1, max = 64))]
+    pub model: Option<String>,
+    /// How hard it thinks, in the model's own word; default the role's, else yours.
+    #[schemars(length(min = 1, max = 64))]
+    pub effort: Option<String>,
+    /// What it and all agents below it may use together; it ends there.
+    pub budget: Option<BudgetArguments>,
     /// Its directory, absolute or relative to yours; default yours.
     #[schemars(length(min = 1, max = 4096))]
     pub working_directory: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(in crate::tools) struct BudgetArguments {
+    /// Turns that may begin.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub turns: Option<u64>,
+    /// Tokens read and written.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
+    pub tokens: Option<u64>,
+    /// Cost in millionths of the provider's currency.
+    #[schemars(range(min = 1, max = 1_000_000_000_000_u64))]
+    pub cost_micros: Option<u64>,
+    /// Seconds of work; waits for the person do not count.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
+    pub wall_seconds: Option<u64>,
 }
 
 /// `send_message`
@@ -132,15 +162,26 @@ pub(in crate::tools) struct ProposeArguments {
     /// One line; the new agent's address comes from it.
     #[schemars(length(min = 1, max = 200))]
     pub title: String,
-    /// The whole assignment: what to do and when it is done. It is all that the agent knows.
+    /// The whole assignment: what to do and when it is done. Without `context` it is all that the
+    /// agent knows.
     #[schemars(length(min = 1, max = 1_000_000))]
     pub brief: String,
-    /// What else it should know, after the assignment.
-    #[schemars(length(max = 40_000))]
-    pub context: Option<String>,
-    /// The role; default yours.
+    /// `worker`, `explorer`, `reviewer`, `verifier` or a configured role; default yours. Reviewers
+    /// and verifiers start no agents.
     #[schemars(length(min = 1, max = 64))]
     pub role: Option<String>,
+    /// What it is given of your conversation as you see it now: `none` (default), `all`,
+    /// `summary`, or how many of your last turns, such as `3`. It is not kept up to date.
+    #[schemars(length(min = 1, max = 10))]
+    pub context: Option<String>,
+    /// A configured model; default the role's, else yours.
+    #[schemars(length(min = 1, max = 64))]
+    pub model: Option<String>,
+    /// How hard it thinks, in the model's own word; default the role's, else yours.
+    #[schemars(length(min = 1, max = 64))]
+    pub effort: Option<String>,
+    /// What it and all agents below it may use together; it ends there.
+    pub budget: Option<BudgetArguments>,
     /// The numbers of the tasks that must be completed first.
     #[schemars(length(max = 256), inner(range(min = 1, max = 4_294_967_295_u64)))]
     pub blocked_by: Option<Vec<u32>>,

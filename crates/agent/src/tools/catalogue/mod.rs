@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use stead_core::profile::Profile;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_model::ToolSpec;
 
@@ -56,6 +57,21 @@ pub enum ToolCallParsed {
 pub fn catalogue() -> &'static [Tool] {
     static CATALOGUE: OnceLock<Vec<Tool>> = OnceLock::new();
     CATALOGUE.get_or_init(|| [files::tools(), commands::tools(), session::tools()].concat())
+}
+
+/// The tools that an agent with this profile is offered (A6, *Who has which tool*).
+pub(crate) fn offered(profile: &Profile) -> Vec<ToolSpec> {
+    catalogue().iter().filter(|tool| profile.has_tool(tool.name)).map(Tool::spec).collect()
+}
+
+/// Refuses a tool that an agent with this profile is not offered; whether it exists is no matter
+/// here.
+pub(crate) fn check_offered(profile: &Profile, tool: &str) -> Result<(), Refusal> {
+    if profile.has_tool(tool) || !catalogue().iter().any(|known| known.name == tool) {
+        return Ok(());
+    }
+    Err(Refusal::new(RefusalKind::NotAllowed, format!("your role has no tool `{tool}`"))
+        .hint("do it yourself, or say in your result what is left to do"))
 }
 
 impl Tool {

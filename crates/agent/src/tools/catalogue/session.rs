@@ -3,16 +3,19 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use stead_core::budget::Caps;
+use stead_core::context::Context;
 use stead_core::id::{SlotName, TaskId};
 use stead_core::layout::Access;
 use stead_core::refusal::Refusal;
 use stead_core::task::{Owner, Status, TaskChange};
 
 use super::{Tool, from, no_nul, unknown};
-use crate::port::{Proposal, Route, SessionTool, Source, Spawn};
+use crate::port::{Configuration, Proposal, Route, SessionTool, Source, Spawn};
 use crate::tools::arguments::{
-    AccessName, AgentArguments, InterruptArguments, ListAgentsArguments, NoArguments,
-    ProposeArguments, ResultArguments, SendArguments, StatusName, TaskElement, TaskWriteArguments,
+    AccessName, AgentArguments, BudgetArguments, InterruptArguments, ListAgentsArguments,
+    NoArguments, ProposeArguments, ResultArguments, SendArguments, StatusName, TaskElement,
+    TaskWriteArguments,
     WaitArguments, WorkspaceRoot, WorkspaceSet,
 };
 use crate::tools::schema::{self, invalid};
@@ -85,7 +88,13 @@ pub(super) fn parse(name: &str, checked: Value) -> Result<SessionTool, Refusal> 
             SessionTool::Spawn(Spawn {
                 task_name: spawn.task_name,
                 message: spawn.message,
-                role: spawn.role,
+                configuration: Configuration {
+                    role: spawn.role,
+                    context: context(name, spawn.context.as_deref())?,
+                    model: spawn.model,
+                    effort: spawn.effort,
+                    budget: budget(spawn.budget),
+                },
                 working_directory: spawn.working_directory,
             })
         }
@@ -154,18 +163,33 @@ fn change(number: usize, task: TaskElement) -> Result<TaskChange, Refusal> {
     })
 }
 
+fn context(tool: &str, given: Option<&str>) -> Result<Context, Refusal> {
+    let parsed = given.map_or(Ok(Context::None), str::parse);
+    parsed.map_err(|error| invalid(format!("field `context` of `{tool}`: {error}")))
+}
+
+fn budget(given: Option<BudgetArguments>) -> Caps {
+    given.map_or_else(Caps::default, |given| Caps {
+        turns: given.turns,
+        tokens: given.tokens,
+        cost_micros: given.cost_micros,
+        wall_seconds: given.wall_seconds,
+    })
+}
+
 fn propose(arguments: ProposeArguments) -> Result<Proposal, Refusal> {
-    let ProposeArguments { title, brief, context, role, blocked_by, workspace_set } = arguments;
-    let context = context.filter(|text| !text.trim().is_empty());
     Ok(Proposal {
-        title,
-        message: match context {
-            Some(context) => format!("{brief}\n\nContext:\n{context}"),
-            None => brief,
+        title: arguments.title,
+        message: arguments.brief,
+        configuration: Configuration {
+            role: arguments.role,
+            context: context("propose_task", arguments.context.as_deref())?,
+            model: arguments.model,
+            effort: arguments.effort,
+            budget: budget(arguments.budget),
         },
-        role,
-        blocked_by: blocked_by.into_iter().flatten().map(TaskId).collect(),
-        layout: workspace_set.map(layout).transpose()?,
+        blocked_by: arguments.blocked_by.into_iter().flatten().map(TaskId).collect(),
+        layout: arguments.workspace_set.map(layout).transpose()?,
     })
 }
 

@@ -17,13 +17,14 @@ fn session(budget: Budget, reports: Reports) -> Log {
 
 fn start(budget: Budget, reports: Reports) -> Command {
     match super::log::start(started(8)) {
-        Command::Start { started, directory, message, title, .. } => Command::Start {
+        Command::Start { started, directory, message, title, notes, .. } => Command::Start {
             driver: DriverSpec { reports, ..driver() },
             frozen: Box::new(Frozen { budget, ..Frozen::default() }),
             started,
             directory,
             message,
             title,
+            notes,
         },
         other => other,
     }

@@ -12,7 +12,7 @@ use crate::refusal::{Refusal, RefusalKind};
 use crate::session::{Command, Outcomes, applicable, reviewable};
 use crate::task::{Owner, Status, TaskChange};
 
-fn propose(log: &Log, title: &str, roots: Option<Vec<Root>>) -> Command {
+pub(super) fn propose(log: &Log, title: &str, roots: Option<Vec<Root>>) -> Command {
     Command::Propose {
         caller: path("/root"),
         agent: id(&format!("agent-{}", log.log.len())),

@@ -90,6 +90,7 @@ pub(super) fn start(started: SessionStarted) -> Command {
         message: Some(body("build it")),
         title: "Build it".to_owned(),
         frozen: Box::default(),
+        notes: Vec::new(),
     }
 }
 

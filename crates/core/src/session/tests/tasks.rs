@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::delegated::propose;
 use super::log::{Log, change, path, task, to};
 use crate::event::Outcome;
 use crate::id::TaskId;
@@ -236,4 +237,59 @@ fn a_note_lives_while_its_owner_has_an_open_task() {
     log.write("/root", &[task("2")]).unwrap();
     log.ok(note("/root", Some(Owner::Agent(path("/root"))), "main"));
     assert_eq!(log.state.branch.tasks.notes[&Owner::Main], "main");
+}
+
+#[test]
+fn field_plan_06_a_closed_task_is_closed_for_every_copy() {
+    // The list is the session's and of the log alone: agents in copies of their own share it, and
+    // nothing of it waits for a command of Git.
+    let mut log = Log::in_copies(8);
+    for name in ["one", "two"] {
+        let Outcomes::Reserved { path, .. } = log.ok(propose(&log, name, None)) else { panic!() };
+        log.publish(&path);
+    }
+    let shared = log.write("/root", &[task("shared")]).unwrap()[0];
+    log.write("/root/one", &[set(shared, Status::Completed)]).unwrap();
+    let after = log.restarted();
+    for seen in [&log, &after] {
+        assert_eq!(seen.task(shared).status, Status::Completed);
+        assert_eq!(seen.state.branch.tasks, log.state.branch.tasks, "one list, whoever looks");
+    }
+}
+
+#[test]
+fn field_plan_07_a_dead_agents_task_stays_open_for_root_to_give_away_and_a_slow_one_keeps_its() {
+    let mut log = tree();
+    log.write("/root/a", &[at_it("dead"), at_it("other")]).unwrap();
+    log.write("/root/b", &[at_it("slow")]).unwrap();
+    log.settle("/root/a", Outcome::Interrupted);
+    assert_eq!(log.task(1).status, Status::InProgress, "it is still open");
+    log.write("/root", &[to("/root/ab", change(1))]).unwrap();
+    assert_eq!(log.task(1).owner, Owner::Agent(path("/root/ab")));
+    // A year without a word frees nothing.
+    log.clock += 365 * 24 * 3600 * 1000;
+    log.spawn("/root", "later");
+    assert_eq!(log.task(3).owner, Owner::Agent(path("/root/b")));
+    assert_eq!(log.task(3).status, Status::InProgress);
+    let steal = to("/root/later", change(3));
+    assert_eq!(refused(&mut log, "/root/later", &[steal]), RefusalKind::NotAllowed);
+}
+
+#[test]
+fn field_plan_10_a_task_in_progress_is_nobody_elses() {
+    let mut log = tree();
+    log.write("/root/a", &[at_it("mine")]).unwrap();
+    for claim in [to("/root/b", change(1)), to("", change(1)), set(1, Status::InProgress)] {
+        assert_eq!(refused(&mut log, "/root/b", &[claim]), RefusalKind::NotAllowed);
+    }
+    assert_eq!(log.task(1).owner, Owner::Agent(path("/root/a")));
+    // When its owner gives it away it is the other's, and no longer its own.
+    log.write("/root/a", &[to("/root/b", change(1))]).unwrap();
+    log.write("/root/b", &[set(1, Status::InProgress)]).unwrap();
+    assert_eq!(refused(&mut log, "/root/a", &[set(1, Status::Pending)]), RefusalKind::NotAllowed);
+}
+
+/// A new task that its writer is at.
+fn at_it(subject: &str) -> TaskChange {
+    TaskChange { status: Some(Status::InProgress), ..task(subject) }
 }

@@ -1,16 +1,19 @@
 //! The questions for an agent's conversation.
 
 use stead_agent::{Answering, Entry};
-use stead_core::id::TurnId;
+use stead_core::id::{Position, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
-use stead_core::session::{Command, Outcomes, live};
+use stead_core::roster::Agent;
+use stead_core::session::{Command, Outcomes, live, over_budget, stale_tasks};
 use stead_core::usage::Usage;
 use stead_store::Body;
 
 use crate::session::actor::Actor;
+use crate::session::commit::now;
 use crate::session::conversation::{Wanted, entries};
 use crate::session::message::Work;
+use crate::text;
 
 impl Actor {
     /// The conversation as the model is shown it, on the branch that the session is on.
@@ -20,14 +23,19 @@ impl Actor {
             let _ = answer.send(Err(Refusal::new(RefusalKind::UnknownAgent, line)));
             return;
         };
-        let wanted = Wanted {
+        let standing = (agent.cuts.through() > 0).then(|| self.standing(path));
+        self.tell_entries(self.whole_conversation(agent), standing, answer);
+    }
+
+    /// All of an agent's conversation, on the branch that the session is on.
+    pub(in crate::session) fn whole_conversation(&self, agent: &Agent) -> Wanted {
+        Wanted {
             session: self.session.clone(),
             agent: agent.id.clone(),
             after: 0,
             live: live(self.state.tip, &self.state.world.rewinds),
-        };
-        let standing = (agent.cuts.through() > 0).then(|| self.standing(path));
-        self.tell_entries(wanted, standing, answer);
+            seed: agent.frozen.seed,
+        }
     }
 
     /// Reads entries beside the actor and tells them; with a summary goes what `standing` says.
@@ -81,7 +89,9 @@ impl Actor {
         work.push(Work::new(command, then).with(summary));
     }
 
-    /// Delivers the unread mail; what is new is told once it stands in the conversation.
+    /// A boundary: a turn over its budget goes no further; unread mail is delivered, and `/root` is
+    /// reminded of open tasks when it is time. What is new is told once it stands in the
+    /// conversation.
     pub(super) fn boundary(
         &self,
         path: AgentPath,
@@ -89,37 +99,57 @@ impl Actor {
         answer: Answering<Vec<Entry>>,
         work: &mut Vec<Work>,
     ) {
-        let agent = self.state.branch.roster.at(&path);
-        if agent.is_none_or(|a| a.unread.is_empty()) {
-            let _ = answer.send(Ok(Vec::new()));
-            return;
+        if let Some(reason) = over_budget(&self.state, &path, now()) {
+            let refusal = Refusal::new(RefusalKind::OverBudget, reason);
+            return drop(answer.send(Err(refusal)));
         }
-        let then = Box::new(move |actor: &mut Self, outcome: Result<Outcomes, Refusal>| {
-            let Some(agent) = actor.state.branch.roster.at(&path) else { return };
-            match outcome {
-                Ok(Outcomes::Delivered(count)) => {
-                    let stream = stead_core::event::Stream::Conversation(agent.id.clone());
-                    let next = actor.state.next_seq(&stream);
-                    let count = u64::try_from(count).unwrap_or(u64::MAX);
-                    actor.tell_entries(
-                        Wanted {
-                            session: actor.session.clone(),
-                            agent: agent.id.clone(),
-                            after: next.saturating_sub(1).saturating_sub(count),
-                            live: vec![1..=actor.state.tip],
-                        },
-                        None,
-                        answer,
-                    );
-                }
-                Ok(_) => drop(answer.send(Ok(Vec::new()))),
-                Err(refusal) => drop(answer.send(Err(refusal))),
-            }
-        });
-        let path = match self.live.get(&turn) {
-            Some(live) => live.path.clone(),
-            None => return,
+        let agent = self.state.branch.roster.at(&path);
+        let mut asks = Vec::new();
+        asks.extend(self.reminder(&path, turn));
+        if agent.is_some_and(|agent| !agent.unread.is_empty()) {
+            asks.push((Command::Deliver { path, turn }, None));
+        }
+        let (Some(agent), Some((last, body))) = (agent, asks.pop()) else {
+            return drop(answer.send(Ok(Vec::new())));
         };
-        work.push(Work::new(Command::Deliver { path, turn }, then));
+        // Between two boundaries of a turn nobody else adds to its conversation.
+        let stream = stead_core::event::Stream::Conversation(agent.id.clone());
+        let wanted = Wanted {
+            session: self.session.clone(),
+            agent: agent.id.clone(),
+            after: self.state.next_seq(&stream).saturating_sub(1),
+            live: vec![1..=Position::MAX],
+            seed: None,
+        };
+        let reminds = matches!(last, Command::Remind { .. });
+        let then =
+            Box::new(move |actor: &mut Self, outcome: Result<Outcomes, Refusal>| match outcome {
+                Ok(_) => actor.tell_entries(wanted, None, answer),
+                // A task was written at that moment: it is no longer time to remind.
+                Err(refusal) if reminds && refusal.kind == RefusalKind::WrongState => {
+                    drop(answer.send(Ok(Vec::new())));
+                }
+                Err(refusal) => drop(answer.send(Err(refusal))),
+            });
+        let first = |(command, body): (Command, Option<Body>)| {
+            let mut item = Work::new(command, Box::new(|_, _| {}));
+            item.bodies.extend(body);
+            item
+        };
+        work.extend(asks.into_iter().map(first));
+        let mut last = Work::new(last, then);
+        last.bodies.extend(body);
+        work.push(last);
+    }
+
+    /// What reminds `/root` of the tasks that are open, each with its owner, when none was written
+    /// for a while (seed 0).
+    fn reminder(&self, path: &AgentPath, turn: TurnId) -> Option<(Command, Option<Body>)> {
+        let tasks = stale_tasks(&self.state);
+        if !path.is_root() || tasks.is_empty() {
+            return None;
+        }
+        let body = Body::new(text::reminder(&tasks));
+        Some((Command::Remind { turn, text: body.reference() }, Some(body)))
     }
 }

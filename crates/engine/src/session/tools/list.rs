@@ -5,7 +5,7 @@ use stead_agent::port::Done;
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 
-use crate::api::Activity;
+use crate::api::{Activity, AgentView};
 use crate::session::actor::Actor;
 
 /// The most agents that one listing has (`decisions.md`).
@@ -31,17 +31,24 @@ impl Actor {
             agents.truncate(MOST_LISTED);
             agents.sort_by(|a, b| a.path.cmp(&b.path));
         }
-        let mut lines: Vec<String> =
-            agents.iter().map(|a| format!("{} {}", a.path, activity_name(a.activity))).collect();
+        let mut lines: Vec<String> = agents.iter().map(listed_line).collect();
         let more = all - agents.len();
         if more > 0 {
             lines.push(format!("and {more} more; give a path_prefix to see them"));
         }
         let listed: Vec<_> = agents
             .iter()
-            .map(|a| json!({ "path": a.path, "activity": a.activity, "driver": a.driver }))
+            .map(|a| json!({ "path": a.path, "role": a.role, "activity": a.activity, "driver": a.driver }))
             .collect();
         Ok(Done { text: lines.join("\n"), structured: json!({ "agents": listed, "more": more }) })
+    }
+}
+
+fn listed_line(agent: &AgentView) -> String {
+    let activity = activity_name(agent.activity);
+    match &agent.role {
+        Some(role) => format!("{} {activity} ({role})", agent.path),
+        None => format!("{} {activity}", agent.path),
     }
 }
 

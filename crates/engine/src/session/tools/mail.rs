@@ -20,27 +20,29 @@ use crate::session::actor::{Actor, Waiter};
 use crate::session::conversation::{body_text, text_body};
 use crate::session::message::{Message, Published, Work};
 
-/// Stores mail of `from`; the receipt answers.
-pub(super) fn send(
-    from: AgentPath,
-    target: String,
-    message: &str,
-    wake: bool,
-    answer: Answering<Done>,
-    work: &mut Vec<Work>,
-) {
-    let (body, reference) = match text_body(message) {
-        Ok(body) => body,
-        Err(refusal) => return drop(answer.send(Err(refusal))),
-    };
-    let command = Command::Send { from: Some(from), target, body: reference, wake };
-    let then = Box::new(move |_: &mut Actor, outcome: Result<Outcomes, Refusal>| {
-        let _ = answer.send(outcome.and_then(told_receipt));
-    });
-    work.push(Work::new(command, then).with(body));
-}
-
 impl Actor {
+    /// Stores mail of `from`, or continues an idle agent if its hooks let that through; the receipt
+    /// answers.
+    pub(super) fn send(
+        &mut self,
+        from: AgentPath,
+        target: String,
+        message: &str,
+        wake: bool,
+        answer: Answering<Done>,
+        work: &mut Vec<Work>,
+    ) {
+        let (body, reference) = match text_body(message) {
+            Ok(body) => body,
+            Err(refusal) => return drop(answer.send(Err(refusal))),
+        };
+        let command = Command::Send { from: Some(from), target, body: reference, wake };
+        let then = Box::new(move |_: &mut Self, outcome: Result<Outcomes, Refusal>| {
+            let _ = answer.send(outcome.and_then(told_receipt));
+        });
+        self.accept(Work::new(command, then).with(body), work);
+    }
+
     /// Answers when there is mail for `path`, at once if it is there, or when the time is over.
     pub(super) fn wait(
         &mut self,

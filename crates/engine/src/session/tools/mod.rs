@@ -14,7 +14,7 @@ use stead_core::path::AgentPath;
 
 pub(super) use self::directory::{still, still_own};
 use self::list::activity_name;
-pub(super) use self::spawn::{new_agent, role_named, told_path};
+pub(super) use self::spawn::{new_agent, told_path};
 use super::actor::Actor;
 use super::message::Work;
 
@@ -32,7 +32,7 @@ impl Actor {
         match tool {
             SessionTool::Spawn(asked) => self.spawn(path, turn, call, asked, answer, work),
             SessionTool::Send { target, message, wake } => {
-                mail::send(path, target, &message, wake, answer, work);
+                self.send(path, target, &message, wake, answer, work);
             }
             SessionTool::Wait { timeout_ms } => self.wait(path, turn, timeout_ms, answer),
             SessionTool::Interrupt { target } => {

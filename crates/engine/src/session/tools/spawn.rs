@@ -5,8 +5,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use stead_agent::port::{Answering, Done, Spawn};
-use stead_core::event::Frozen;
-use stead_core::id::{CallId, RoleName, SessionId, TurnId};
+use stead_core::id::{CallId, SessionId, TurnId};
 use stead_core::path::AgentPath;
 use stead_core::refusal::{Refusal, RefusalKind};
 use stead_core::session::{Command, Outcomes};
@@ -15,6 +14,7 @@ use super::directory::{self, Chosen};
 use crate::session::actor::Actor;
 use crate::session::admission::Reserved;
 use crate::session::conversation::text_body;
+use crate::session::frozen::{Outfit, freeze, is_quick};
 use crate::session::message::{Message, Work};
 
 impl Actor {
@@ -31,38 +31,41 @@ impl Actor {
         if let Err(refusal) = self.check_open() {
             return drop(answer.send(Err(refusal)));
         }
+        let takes_after = self.parent(&caller);
         let chosen = asked.working_directory.take();
+        let configuration = std::mem::take(&mut asked.configuration);
         let spawn = Called { caller, turn, call, asked };
-        let Some(chosen) = chosen else {
-            match spawn.work(None, answer) {
-                Ok(item) => work.push(item),
-                Err((answer, refusal)) => drop(answer.send(Err(refusal))),
+        if chosen.is_none() && is_quick(&configuration) {
+            match freeze(&self.shared, &takes_after, &spawn.call, configuration) {
+                Ok(outfit) => spawn.ask(outfit, None, answer, |item| work.push(item)),
+                Err(refusal) => drop(answer.send(Err(refusal))),
             }
             return;
-        };
-        // Looking at directories may block: it happens beside the actor, before any reservation.
+        }
+        // Looking at directories and conversations may block: it happens beside the actor, before
+        // any reservation.
         let caller = self.state.branch.roster.at(&spawn.caller);
         let parent = caller.map(|agent| agent.directory.clone());
         let roots = caller.map(|agent| self.routes(agent)).unwrap_or_default();
         let (shared, sender) = (self.shared.clone(), self.handle.sender.clone());
-        tokio::spawn(async move {
-            let judged = tokio::task::spawn_blocking(move || {
+        tokio::task::spawn_blocking(move || {
+            let judge = |chosen: String| {
                 directory::judge(|| shared.git(), parent.as_ref(), &roots, Path::new(&chosen))
-            })
-            .await
-            .unwrap_or_else(|e| Err(Refusal::new(RefusalKind::Failed, e.to_string())));
-            match judged {
-                Ok(chosen) => match spawn.work(Some(chosen), answer) {
-                    Ok(item) => drop(sender.send(Message::Do(Box::new(item), None)).await),
-                    Err((answer, refusal)) => drop(answer.send(Err(refusal))),
-                },
+            };
+            let ready = chosen.map(judge).transpose().and_then(|chosen| {
+                Ok((chosen, freeze(&shared, &takes_after, &spawn.call, configuration)?))
+            });
+            match ready {
+                Ok((chosen, outfit)) => spawn.ask(outfit, chosen, answer, |item| {
+                    let _ = sender.blocking_send(Message::Do(Box::new(item), None));
+                }),
                 Err(refusal) => drop(answer.send(Err(refusal))),
             }
         });
     }
 }
 
-/// One call of `agent`, its directory aside.
+/// One call of `agent`, its directory and its configuration aside.
 struct Called {
     caller: AgentPath,
     turn: TurnId,
@@ -71,24 +74,25 @@ struct Called {
 }
 
 impl Called {
-    fn work(
+    /// Gives `send` the reservation, or answers why there is none.
+    fn ask(
         self,
+        outfit: Outfit,
         chosen: Option<Chosen>,
         answer: Answering<Done>,
-    ) -> Result<Work, (Answering<Done>, Refusal)> {
-        let Spawn { task_name, message, role, working_directory: _ } = self.asked;
-        let (body, reference) = match text_body(&message) {
-            Ok(body) => body,
-            Err(refusal) => return Err((answer, refusal)),
-        };
-        let named = role_named(role.as_deref()).and_then(|role| Ok((role, new_agent()?)));
-        let (role, agent) = match named {
+        send: impl FnOnce(Work),
+    ) {
+        let Spawn { task_name, message, configuration: _, working_directory: _ } = self.asked;
+        let named = text_body(&message).and_then(|text| Ok((text, new_agent()?)));
+        let ((body, reference), agent) = match named {
             Ok(named) => named,
-            Err(refusal) => return Err((answer, refusal)),
+            Err(refusal) => return drop(answer.send(Err(refusal))),
         };
         let (turn, since) = (self.turn, Instant::now());
+        let Outfit { role, mut frozen, bodies } = outfit;
         let (directory, worktree) =
             chosen.map_or((None, None), |chosen| (Some(chosen.directory), chosen.worktree));
+        frozen.worktree = worktree;
         let command = Command::Reserve {
             caller: self.caller,
             agent: agent.clone(),
@@ -98,7 +102,7 @@ impl Called {
             message: reference,
             directory,
             driver: None,
-            frozen: Box::new(Frozen { worktree, ..Frozen::default() }),
+            frozen,
         };
         let then =
             Box::new(move |actor: &mut Actor, outcome: Result<Outcomes, Refusal>| match outcome {
@@ -112,21 +116,10 @@ impl Called {
                 Err(refusal) => drop(answer.send(Err(refusal))),
             });
         let mut work = Work::new(command, then).with(body);
+        work.bodies.extend(bodies);
         work.claims.push(agent);
-        Ok(work)
+        send(work);
     }
-}
-
-/// The role that a call names; none: the caller's.
-pub(in crate::session) fn role_named(role: Option<&str>) -> Result<Option<RoleName>, Refusal> {
-    let Some(role) = role.filter(|role| *role != "default") else { return Ok(None) };
-    // Roles come with their configuration in a later issue; none is known yet.
-    let line = match RoleName::parse(role) {
-        Ok(role) => format!("there is no role {role}"),
-        Err(error) => error.to_string(),
-    };
-    Err(Refusal::new(RefusalKind::InvalidArgument, line)
-        .hint("leave `role` out to inherit the caller's"))
 }
 
 /// The id of a new agent.
