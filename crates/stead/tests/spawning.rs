@@ -77,8 +77,12 @@ fn a_leaf_role_delegates_to_nobody_and_stands_in_the_list_and_in_the_tree() {
         assert!(ran.said.contains("\n\nran"), "a reviewer has bash: {}", ran.said);
         assert!(ran.said.contains("your role has no tool `bash`"), "{}", ran.said);
         assert!(ran.said.contains("/root/critic idle (reviewer)"), "{}", ran.said);
-        let roles: Vec<_> =
-            ran.tree.agents.iter().map(|a| a.role.as_ref().map(|r| r.as_str())).collect();
+        let roles: Vec<_> = ran
+            .tree
+            .agents
+            .iter()
+            .map(|a| a.role.as_ref().map(stead_core::id::RoleName::as_str))
+            .collect();
         assert_eq!(roles, [None, Some("reviewer"), Some("scout")]);
         assert!(world.ok(["tree", "--session", "spawning"]).contains("reviewer"));
     });

@@ -14,8 +14,7 @@ pub use self::files::{
 pub(super) use self::session::{
     AccessName, AgentArguments, BudgetArguments, InterruptArguments, ListAgentsArguments,
     ProposeArguments, ResultArguments, SendArguments, StatusName, TaskElement, TaskWriteArguments,
-    WaitArguments,
-    WorkspaceRoot, WorkspaceSet,
+    WaitArguments, WorkspaceRoot, WorkspaceSet,
 };
 
 /// `release`, `task_list`

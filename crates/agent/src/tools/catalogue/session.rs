@@ -15,8 +15,7 @@ use crate::port::{Configuration, Proposal, Route, SessionTool, Source, Spawn};
 use crate::tools::arguments::{
     AccessName, AgentArguments, BudgetArguments, InterruptArguments, ListAgentsArguments,
     NoArguments, ProposeArguments, ResultArguments, SendArguments, StatusName, TaskElement,
-    TaskWriteArguments,
-    WaitArguments, WorkspaceRoot, WorkspaceSet,
+    TaskWriteArguments, WaitArguments, WorkspaceRoot, WorkspaceSet,
 };
 use crate::tools::schema::{self, invalid};
 
