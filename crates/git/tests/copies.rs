@@ -109,7 +109,9 @@ fn a_push_from_a_copy_is_refused_without_a_network() {
         let copy = copy(kit, &source);
         let before = picture(&remote);
         for arguments in [&["push", "origin", "main"][..], &["push", "-f", "origin", "HEAD:new"]] {
-            assert_eq!(kit.run(&copy, arguments).status.code(), Some(128));
+            // Git may also die of writing to the helper that has refused.
+            let status = kit.run(&copy, arguments).status;
+            assert!(matches!(status.code(), Some(128) | None), "{status}");
         }
         assert!(before == picture(&remote));
         assert!(!kit.at("called").exists());

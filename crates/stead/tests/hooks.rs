@@ -9,6 +9,7 @@
 
 mod common;
 
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -35,10 +36,8 @@ fn hooked(hooks: &[(&str, &str)], more: &str) -> World {
         );
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-        settings.push_str(&format!(
-            "{moment} = [{{ command = [\"{}\"], seconds = 600 }}]\n",
-            file.display()
-        ));
+        let file = file.display();
+        writeln!(settings, "{moment} = [{{ command = [\"{file}\"], seconds = 600 }}]").unwrap();
     }
     let path = common::home(&world).settings();
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -215,6 +214,11 @@ fn a_hook_that_cannot_be_asked_lets_nothing_through() {
 
 #[cfg(feature = "steps")]
 mod walk {
+    use std::time::Duration;
+
+    use stead_core::id::SessionId;
+    use stead_testkit::within;
+
     use super::*;
     use common::patient_client;
 
@@ -256,7 +260,7 @@ mod walk {
                 follow(&client, &session, 0).await;
             }
         });
-        within(Duration::from_secs(60), &format!("the session settles after {number}"), || {
+        within(Duration::from_mins(1), &format!("the session settles after {number}"), || {
             runtime.block_on(async {
                 let client = patient_client(&world).await;
                 client.start(&begin).await.ok()?;

@@ -114,12 +114,14 @@ impl<'a> Follower<'a> {
         }
     }
 
-    /// Opens the stream; true when another one was heard before.
+    /// Opens the stream; true when the engine that was asked first, or heard, is gone.
     async fn open(&mut self) -> Result<bool, Refusal> {
-        if self.failures > 0 || self.heard {
+        let again = self.failures > 0 || self.heard;
+        if again {
             self.client = self.context.connect().await?;
         }
         self.stream = Some(self.client.events(&self.session, &self.params).await?);
-        Ok(std::mem::take(&mut self.heard))
+        self.heard = false;
+        Ok(again)
     }
 }
