@@ -1,7 +1,6 @@
 //! A process that is killed at any step of an admission or a discard leaves all or nothing.
 //!
 //! This program starts itself again for each step and dies there.
-#![cfg(feature = "steps")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod common;
@@ -14,7 +13,9 @@ use std::process::Command;
 use std::sync::Mutex;
 
 use common::{Kit, contents, picture, request_for, session, slot, write};
-use stead_copies::{Layout, clear_staging, discard, empty_trash, found, restore, trashed};
+use stead_copies::{
+    Layout, clear_staging, discard, empty_trash, flush, flush_all, found, restore, trashed,
+};
 use stead_core::id::{TaskId, Timestamp};
 use stead_core::layout::Access;
 use stead_core::step::{Moment, observe};
@@ -55,6 +56,7 @@ fn child() {
             let roots =
                 [("app", app.as_path(), Access::Write), ("lib", lib.as_path(), Access::Read)];
             kit.try_admit(&request_for(1, &roots)).unwrap();
+            flush(&kit.home, &session(), TaskId(1)).unwrap();
         }
         "discard" => {
             discard(&kit.home, &session(), TaskId(1), None, Timestamp(1)).unwrap();
@@ -114,7 +116,8 @@ fn a_killed_admission_leaves_a_whole_task_or_none() {
     let kit = sources();
     assert!(!run(&kit, "admit", None));
     let steps = steps(&kit);
-    for expected in ["copies.depot", "files.clone", "copies.git", "copies.sync", "copies.publish"] {
+    for expected in ["copies.depot", "files.clone", "copies.git", "copies.publish", "copies.flush"]
+    {
         for moment in ["Before", "After"] {
             let step = format!("{expected} {moment}");
             assert!(steps.contains(&step), "{step}: {steps:?}");
@@ -126,10 +129,15 @@ fn a_killed_admission_leaves_a_whole_task_or_none() {
         let before = (picture(&kit.at("app")), picture(&kit.at("lib")));
         assert!(run(&kit, "admit", Some(number)), "{step}");
         outcomes.push(assert_all_or_nothing(&kit, step));
-        let left = clear_staging(&kit.home).unwrap();
-        assert!(left.len() <= 1, "{step}");
-        let left = fs::read_dir(kit.home.staging()).map_or(0, Iterator::count);
-        assert_eq!(left, 0, "{step}");
+        flush_all(&kit.home).unwrap();
+        let mark = kit.home.task(&session(), TaskId(1)).join(".unflushed");
+        assert!(!mark.exists(), "{step}");
+        // A Git that was just being started holds the lock for a moment longer.
+        stead_testkit::until("the staging to be cleared", || {
+            assert!(clear_staging(&kit.home).unwrap().len() <= 1, "{step}");
+            let left = fs::read_dir(kit.home.staging()).map_or(0, Iterator::count);
+            (left == 0).then_some(())
+        });
         assert!((picture(&kit.at("app")), picture(&kit.at("lib"))) == before, "{step}");
         // A new try is not in its way.
         if !outcomes[number] {

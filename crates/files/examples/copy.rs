@@ -1,4 +1,4 @@
-//! Copies a tree and says how long it took: `copy SRC DST [digest] [manifest] [noreflink] [sync]`.
+//! Copies a tree and says how long it took: `copy SRC DST [digest] [manifest] [noreflink]`.
 //! With `capture SRC` it captures one three times instead, with `remove DIR` it removes one, with
 //! `entries N` it makes up a manifest of so many and says what that costs.
 
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
         }
         [source, destination, flags @ ..] => copy(Path::new(source), Path::new(destination), flags),
         _ => {
-            println!("copy SRC DST [digest] [manifest] [noreflink] [sync]");
+            println!("copy SRC DST [digest] [manifest] [noreflink]");
             return ExitCode::from(2);
         }
     };
@@ -43,7 +43,6 @@ fn copy(source: &Path, destination: &Path, flags: &[&str]) -> Result<(), TreeErr
         reflink: !flags.contains(&"noreflink"),
         manifest: flags.contains(&"manifest") || flags.contains(&"digest"),
         digests: if flags.contains(&"digest") { Digests::All } else { Digests::None },
-        sync: flags.contains(&"sync"),
         ..CloneOptions::default()
     };
     let began = Instant::now();

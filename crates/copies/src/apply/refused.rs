@@ -195,7 +195,9 @@ impl ApplyRefused {
                  then apply again",
             ),
             Self::Conflicts(_) => {
-                (Kind::Conflict, "settle these files, or let the agent merge them in its copy")
+                let helps = "bring what you want of yours into the copy, put these files back as \
+                             it was made from them, and review again";
+                (Kind::Conflict, helps)
             }
             Self::Barred { .. } => {
                 (Kind::NotAllowed, "take it away in the copy, or rename it, then review again")

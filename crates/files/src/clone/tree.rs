@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use rustix::fs::{
     AtFlags, CWD, Mode, OFlags, fchmod, fremovexattr, fstatfs, ioctl_ficlone, mkdirat, openat,
-    syncfs, unlinkat,
+    unlinkat,
 };
 use rustix::io::Errno;
 use stead_core::step::{self, Moment};
@@ -39,19 +39,16 @@ pub struct CloneOptions<'a> {
     pub manifest: bool,
     /// Whose digests are taken while copying, for the manifest.
     pub digests: Digests<'a>,
-    /// Whether the copy's file system is synced at the end, once.
-    pub sync: bool,
 }
 
 impl Default for CloneOptions<'_> {
-    /// Everything on the root's device, by reflinks where they work, neither a manifest nor a sync.
+    /// Everything on the root's device, by reflinks where they work, no manifest.
     fn default() -> Self {
         Self {
             walk: WalkOptions::default(),
             reflink: true,
             manifest: false,
             digests: Digests::None,
-            sync: false,
         }
     }
 }
@@ -158,9 +155,6 @@ fn fill(
                 .and_then(|made| fchmod(&made, bits(wanted)))
                 .map_err(|errno| at("set the permissions of", destination, &folder.path, errno))?;
         }
-    }
-    if options.sync {
-        syncfs(&copy).map_err(|errno| at("sync", destination, &RelPath::root(), errno))?;
     }
     Ok(tally.into_cloned(listing, rounds, (owner.uid, owner.gid), options.manifest))
 }

@@ -429,8 +429,7 @@ fn the_manifest_of_a_copy_is_that_of_its_source_and_spares_the_next_capture() {
     sample(&from);
     write(&from, "big", &vec![3; 3 << 20], 0o644);
     let source = stead_files::capture(&from, None, &CaptureOptions::default()).unwrap().manifest;
-    let options =
-        CloneOptions { manifest: true, digests: Digests::All, sync: true, ..Default::default() };
+    let options = CloneOptions { manifest: true, digests: Digests::All, ..Default::default() };
     let manifest = copy(&from, &to, &options).unwrap().manifest.unwrap();
     assert!(manifest.is_complete());
     assert_eq!(manifest.digest(), source.digest());

@@ -18,8 +18,8 @@ pub(in crate::tools) struct AgentArguments {
     /// and verifiers start no agents.
     #[schemars(length(min = 1, max = 64))]
     pub role: Option<String>,
-    /// What it is given of your conversation as you see it now: `none` (default), `all`,
-    /// `summary`, or how many of your last turns, such as `3`. It is not kept up to date.
+    /// What it is given of your conversation as you see it now: `none` (default), `all`, or
+    /// how many of your last turns, such as `3`. It is not kept up to date.
     #[schemars(length(min = 1, max = 10))]
     pub context: Option<String>,
     /// A configured model; default the role's, else yours.
@@ -170,8 +170,8 @@ pub(in crate::tools) struct ProposeArguments {
     /// and verifiers start no agents.
     #[schemars(length(min = 1, max = 64))]
     pub role: Option<String>,
-    /// What it is given of your conversation as you see it now: `none` (default), `all`,
-    /// `summary`, or how many of your last turns, such as `3`. It is not kept up to date.
+    /// What it is given of your conversation as you see it now: `none` (default), `all`, or
+    /// how many of your last turns, such as `3`. It is not kept up to date.
     #[schemars(length(min = 1, max = 10))]
     pub context: Option<String>,
     /// A configured model; default the role's, else yours.
